@@ -1,0 +1,33 @@
+#include "base/messages.h"
+
+#include <stdexcept>
+#include <unordered_map>
+
+namespace vram {
+
+const std::vector<Message>& all_messages() {
+  static const std::vector<Message> messages = {
+#define VRAM_MESSAGE(id, en, zh) {id, en, zh},
+#include "base/messages/units.def"
+#undef VRAM_MESSAGE
+  };
+  return messages;
+}
+
+std::string_view text(Lang lang, std::string_view id) {
+  static const auto index = [] {
+    std::unordered_map<std::string_view, const Message*> map;
+    for (const Message& m : all_messages()) map.emplace(m.id, &m);
+    return map;
+  }();
+  const auto found = index.find(id);
+  if (found == index.end()) throw std::logic_error("no message '" + std::string(id) + "'");
+  return lang == Lang::zh ? found->second->zh : found->second->en;
+}
+
+Lang lang_from_locale(const char* name) {
+  if (!name) return Lang::en;
+  return std::string_view(name).substr(0, 2) == "zh" ? Lang::zh : Lang::en;
+}
+
+}  // namespace vram

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace vram {
+
+enum class Lang : uint8_t { en, zh };
+
+/// One sentence or label in every language. Placeholders are fmt's and named: "{cards} cards".
+struct Message {
+  std::string_view id;
+  std::string_view en;
+  std::string_view zh;
+};
+
+/// All messages (src/base/messages/*.def), in no particular order.
+const std::vector<Message>& all_messages();
+
+/// The text of message `id`. Unknown ids are a programming error: std::logic_error; a test finds them.
+std::string_view text(Lang lang, std::string_view id);
+
+/// The text with its named placeholders filled: say(lang, "fit.needs", fmt::arg("cards", 16)).
+template <class... Args>
+std::string say(Lang lang, std::string_view id, Args&&... args) {
+  return fmt::vformat(text(lang, id), fmt::make_format_args(args...));
+}
+
+/// The language of `name` ("en", "zh", "zh_CN.UTF-8", "C"); nullptr or unknown give English.
+Lang lang_from_locale(const char* name);
+
+}  // namespace vram
