@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -55,6 +56,23 @@ std::string Document::to_text() const {
     return out + "]";
   }
   return "{...}";
+}
+
+bool same_values(const Document& a, const Document& b) {
+  if (a.is_array() && b.is_array()) {
+    return std::equal(a.array().begin(), a.array().end(), b.array().begin(), b.array().end(), same_values);
+  }
+  if (a.is_object() && b.is_object()) {
+    return std::equal(a.object().begin(), a.object().end(), b.object().begin(), b.object().end(),
+                      [](const Document::Member& x, const Document::Member& y) {
+                        return x.first == y.first && same_values(x.second, y.second);
+                      });
+  }
+  if (a.is_null() || b.is_null()) return a.is_null() && b.is_null();
+  if (a.is_bool() || b.is_bool()) return a.is_bool() && b.is_bool() && a.boolean() == b.boolean();
+  if (a.is_string() || b.is_string()) return a.is_string() && b.is_string() && a.string() == b.string();
+  if (a.is_integer() && b.is_integer()) return a.integer() == b.integer();
+  return a.is_real() && b.is_real() && a.number() == b.number();
 }
 
 Fields::Fields(const Document& object, std::string file, std::string prefix)

@@ -11,6 +11,7 @@ const std::vector<Message>& all_messages() {
 #include "base/messages/cli.def"
 #include "base/messages/job.def"
 #include "base/messages/report.def"
+#include "base/messages/machine.def"
 #include "base/messages/units.def"
 #undef VRAM_MESSAGE
   };
