@@ -17,8 +17,10 @@ std::string one_line(const Fault& f) {
   if (!f.field.empty()) out += f.field + " ";
   if (!f.value.empty()) out += "'" + printable(f.value) + "' ";
   out += f.problem;
+  while (!out.empty() && out.back() == ' ') out.pop_back();
   if (!f.accepted.empty()) out += "; accepted: " + f.accepted;
   if (!f.near_miss.empty()) out += ". Did you mean " + f.near_miss + "?";
+  if (!f.hint.empty()) out += " (" + f.hint + ")";
   return out;
 }
 

@@ -19,6 +19,7 @@ struct Fault {
   std::string problem;                ///< what is wrong, a clause without a full stop
   std::string accepted;               ///< what would be accepted
   std::string near_miss;              ///< the closest known name
+  std::string hint;                   ///< where to look further, printed last in parentheses
 };
 
 /// Bad input: exit status 2. what() is one line: "file:line: field 'value' problem; accepted: ...; did you mean ...?"
