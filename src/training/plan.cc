@@ -157,13 +157,22 @@ void resolve_groups(const Model& model, const Machine* machine, const Job& job, 
   plan.ep = job.expert_parallel.value_or(1);
   // Without expert parallelism experts are cut by tensor parallelism like every other matrix.
   plan.etp = job.expert_tensor_parallel.value_or(plan.ep == 1 || rules.etp_follows_tp ? plan.tp : 1);
+  if (model.shape_known) {
+    const int64_t heads = query_heads(model);
+    if (heads > 0 && (plan.tp > heads || heads % plan.tp != 0)) {
+      refuse("--tensor-parallel", fmt::format("{}", plan.tp),
+             fmt::format("does not divide the {} query heads of {}", heads, model.name), divisors(heads, machine ? machine->cards() : 1024));
+    }
+  }
   const int64_t model_parallel = plan.tp * plan.cp * plan.pp;
   if (machine) {
     const int64_t cards = machine->cards();
     if (cards % model_parallel != 0) {
-      refuse("--tensor-parallel x --context-parallel x --pipeline-parallel",
-             fmt::format("{} x {} x {} = {}", plan.tp, plan.cp, plan.pp, model_parallel),
-             fmt::format("does not divide the {} cards of {}", cards, machine->text), "sizes whose product divides the cards");
+      refuse(plan.tp > 1 ? "--tensor-parallel" : plan.pp > 1 ? "--pipeline-parallel" : "--context-parallel",
+             fmt::format("{}", plan.tp > 1 ? plan.tp : plan.pp > 1 ? plan.pp : plan.cp),
+             fmt::format("makes tp·cp·pp = {}·{}·{} = {}, which does not divide the {} cards of {}", plan.tp, plan.cp, plan.pp,
+                         model_parallel, cards, machine->text),
+             "sizes whose product divides the cards");
     }
     plan.dp = job.data_parallel.value_or(cards / model_parallel);
     if (plan.dp * model_parallel != cards) {
@@ -176,11 +185,6 @@ void resolve_groups(const Model& model, const Machine* machine, const Job& job, 
     plan.dp = job.data_parallel.value_or(1);
   }
   if (model.shape_known) {
-    const int64_t heads = query_heads(model);
-    if (heads > 0 && (plan.tp > heads || heads % plan.tp != 0)) {
-      refuse("--tensor-parallel", fmt::format("{}", plan.tp),
-             fmt::format("does not divide the {} query heads of {}", heads, model.name), divisors(heads, 1024));
-    }
     if (plan.pp * plan.vpp > model.layers()) {
       refuse("--pipeline-parallel", fmt::format("{}", plan.pp),
              fmt::format("with {} virtual stages each needs more layers than the {} of {}", plan.vpp, model.layers(), model.name),
