@@ -55,7 +55,8 @@ class Events final : public YAML::EventHandler {
     builder_.copy(found->second.value, found->second.weight, line(mark));
   }
 
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& text) override {
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& text) override {
     if (builder_.expects_key()) {
       if (tag == "?" && text == "<<") {
         refuse(mark, "a merge key (<<), which YAML 1.2 does not have", "the members written out");
@@ -72,7 +73,7 @@ class Events final : public YAML::EventHandler {
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
-    if (builder_.expects_key()) refuse(mark, "a list as a key", "a word");
+    if (builder_.expects_key()) refuse(mark, "a list as a key, or a bracket that is never closed", "a word");
     if (tag != "?" && tag != "!" && tag != std::string(kCoreTag) + "seq") refuse_tag(mark, tag);
     builder_.open_array(line(mark));
     open_.push_back(anchor);
@@ -81,7 +82,7 @@ class Events final : public YAML::EventHandler {
 
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
-    if (builder_.expects_key()) refuse(mark, "an object as a key", "a word");
+    if (builder_.expects_key()) refuse(mark, "an object as a key, or a brace that is never closed", "a word");
     if (tag != "?" && tag != "!" && tag != std::string(kCoreTag) + "map") refuse_tag(mark, tag);
     builder_.open_object(line(mark));
     open_.push_back(anchor);
@@ -100,7 +101,8 @@ class Events final : public YAML::EventHandler {
     refuse_at(file_, {.line = mark.line + 1, .column = mark.column + 1}, problem, std::move(accepted));
   }
   [[noreturn]] void refuse_tag(const YAML::Mark& mark, const std::string& tag) const {
-    refuse(mark, "tag '" + printable(tag, 40) + "' is not known", "plain values, !!str, !!int, !!float, !!bool or !!null");
+    refuse(mark, "tag '" + printable(tag, 40) + "' is not known",
+           "plain values, !!str, !!int, !!float, !!bool or !!null");
   }
 
   Document resolve(const YAML::Mark& mark, const std::string& tag, const std::string& text) const {
@@ -161,10 +163,11 @@ void check_size(std::string_view text, const std::string& file, const Limits& li
                 "text; write it as an escape in double quotes");
     }
     if ((c == '[' || c == '{' || c == ',') && ++indicators > most) {
-      throw InputError({.file = file,
-                        .line = position_at(text, i).line,
-                        .problem = "holds too many values in brackets",
-                        .accepted = fmt::format("at most {}; write larger data as JSON", with_commas(static_cast<int64_t>(most)))});
+      throw InputError(
+          {.file = file,
+           .line = position_at(text, i).line,
+           .problem = "holds too many values in brackets",
+           .accepted = fmt::format("at most {}; write larger data as JSON", with_commas(static_cast<int64_t>(most)))});
     }
   }
 }
