@@ -28,19 +28,24 @@ constexpr std::string_view kCoreTag = "tag:yaml.org,2002:";
 
 class Events final : public YAML::EventHandler {
  public:
-  Events(const std::string& file, const Limits& limits) : file_(file), builder_(file, limits) {}
+  /// `end_line`: the 0-based line of the end marker that was appended, or -1.
+  Events(const std::string& file, const Limits& limits, int end_line)
+      : file_(file), end_line_(end_line), builder_(file, limits) {}
 
   bool has_value() const { return builder_.has_value(); }
   Document take() { return builder_.take(); }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (builder_.has_value()) {
+    after_end_ = end_line_ >= 0 && mark.line >= end_line_;
+    if (builder_.has_value() && !after_end_) {
       refuse(mark, "a second document, or text after the first one's end", "one document a file");
     }
   }
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    // Nothing but comments stands before the end marker, or before and after an end marker of the file's own.
+    if (after_end_ || (builder_.depth() == 0 && end_line_ >= 0 && mark.line >= end_line_)) return;
     if (builder_.expects_key()) refuse(mark, "a key that is null", "a word; quote 'null' to use it as a key");
     Document value;
     // An omitted value is noticed at the next token; it belongs to its key's line.
@@ -141,6 +146,8 @@ class Events final : public YAML::EventHandler {
   }
 
   const std::string& file_;
+  int end_line_;
+  bool after_end_ = false;
   DocumentBuilder builder_;
   std::vector<YAML::anchor_t> open_;
   std::unordered_map<YAML::anchor_t, Anchored> anchored_;
@@ -177,15 +184,32 @@ void check_size(std::string_view text, const std::string& file, const Limits& li
 Document parse_yaml(std::string_view text, const std::string& file, const Limits& limits) {
   text = checked_text(text, file, limits);
   check_size(text, file, limits);
-  Events events(file, limits);
+  // yaml-cpp takes the file's end behind a newline for the end of a quoted string, closed or not: a file that was cut
+  // off would pass. A document end marker inside a string is an error, so one is appended.
+  std::string marked(text);
+  int end_line = -1;
+  const size_t newline = text.rfind('\n');
+  if (newline != std::string_view::npos && text.find_first_not_of(" \t\r", newline + 1) == std::string_view::npos) {
+    if (newline + 1 != text.size()) marked += '\n';
+    end_line = static_cast<int>(std::count(marked.begin(), marked.end(), '\n'));
+    marked += "...\n";
+  }
+  Events events(file, limits, end_line);
   try {
-    std::istringstream stream{std::string(text)};
+    std::istringstream stream{marked};
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(events)) {
     }
   } catch (const YAML::Exception& error) {
     if (error.mark.is_null()) throw InputError({.file = file, .problem = error.msg});
-    refuse_at(file, {.line = error.mark.line + 1, .column = error.mark.column + 1}, error.msg);
+    const bool at_end = end_line >= 0 && error.mark.line >= end_line;
+    const Position at = at_end ? position_at(text, text.size()) : Position{error.mark.line + 1, error.mark.column + 1};
+    if (error.msg == YAML::ErrorMsg::EOF_IN_SCALAR || (at_end && error.msg == YAML::ErrorMsg::DOC_IN_SCALAR)) {
+      refuse_at(file, at, "the file ends inside a quoted string; was it cut off?");
+    }
+    if (error.msg == YAML::ErrorMsg::END_OF_SEQ_FLOW) refuse_at(file, at, "a list is not closed with ']'");
+    if (error.msg == YAML::ErrorMsg::END_OF_MAP_FLOW) refuse_at(file, at, "an object is not closed with '}'");
+    refuse_at(file, at, error.msg);
   }
   if (!events.has_value()) throw InputError({.file = file, .problem = "is empty", .accepted = "a YAML value"});
   return events.take();
