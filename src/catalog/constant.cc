@@ -15,9 +15,8 @@ extern const File constants[];
 namespace vram {
 namespace {
 
-constexpr std::string_view kUnits[] = {"bytes", "count",    "elements",         "tokens",
-                                       "bits",  "permille", "bytes_per_second", "bytes_per_parameter",
-                                       "seconds"};
+constexpr std::string_view kUnits[] = {
+    "bytes", "count", "elements", "tokens", "bits", "permille", "bytes_per_second", "bytes_per_parameter", "seconds"};
 constexpr std::string_view kKeys[] = {"id",    "value",  "low",   "high",  "unit",
                                       "basis", "source", "since", "until", "notes"};
 
@@ -84,7 +83,8 @@ std::vector<Constant> read_rows(std::string_view toml, const std::string& file, 
   rows.reserve(list->array().size());
   for (const Document& item : list->array()) rows.push_back(read_row(item, file, over, complete));
   if (!top.unused().empty()) {
-    throw InputError({.file = file, .field = top.unused().front(), .problem = "is unknown", .accepted = "[[constant]]"});
+    throw InputError(
+        {.file = file, .field = top.unused().front(), .problem = "is unknown", .accepted = "[[constant]]"});
   }
   std::sort(rows.begin(), rows.end(), [](const Constant& a, const Constant& b) { return a.id < b.id; });
   for (size_t i = 1; i < rows.size(); ++i) {
@@ -99,9 +99,12 @@ std::vector<Constant> read_rows(std::string_view toml, const std::string& file, 
 
 std::string_view basis_name(Basis basis) {
   switch (basis) {
-    case Basis::exact: return "exact";
-    case Basis::measured: return "measured";
-    case Basis::assumed: return "assumed";
+    case Basis::exact:
+      return "exact";
+    case Basis::measured:
+      return "measured";
+    case Basis::assumed:
+      return "assumed";
   }
   return {};
 }

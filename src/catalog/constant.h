@@ -14,17 +14,18 @@ enum class Basis : uint8_t { exact, measured, assumed };
 std::string_view basis_name(Basis basis);
 std::optional<Basis> parse_basis(std::string_view name);
 
-/// One number that is not arithmetic: a data row (data/constants.toml), with the range it may take and where it is from.
+/// One number that is not arithmetic: a data row (data/constants.toml), with the range it may take and where it is
+/// from.
 struct Constant {
-  std::string id;        ///< "cuda_context_bytes.hopper"
+  std::string id;  ///< "cuda_context_bytes.hopper"
   int64_t value = 0;
   int64_t low = 0;
   int64_t high = 0;
   Basis basis = Basis::assumed;
-  std::string unit;      ///< "bytes", "count", "permille"
+  std::string unit;  ///< "bytes", "count", "permille"
   std::string source;
-  std::string since;     ///< first version for which it holds, or empty
-  std::string until;     ///< first version for which it holds no longer, or empty
+  std::string since;  ///< first version for which it holds, or empty
+  std::string until;  ///< first version for which it holds no longer, or empty
   std::string notes;
 };
 

@@ -39,9 +39,8 @@ TEST(Constants, DefaultsFollowTheirArithmetic) {
   const Constants& c = Constants::builtin();
   EXPECT_EQ(c.get("cublas_workspace_bytes.default").value, 2 * 4 * 1048576 + 8 * 16 * 1024);
   for (int gen = 3; gen <= 5; ++gen) {
-    const __int128 transfers = __int128{1'000'000'000} << gen;
-    EXPECT_EQ(c.get("pcie_x16_bytes_per_second.gen" + std::to_string(gen)).value,
-              static_cast<int64_t>(transfers * 128 * 16 / (130 * 8)));
+    const int64_t transfers = int64_t{1'000'000'000} << gen;
+    EXPECT_EQ(c.get("pcie_x16_bytes_per_second.gen" + std::to_string(gen)).value, transfers * 128 * 16 / (130 * 8));
     EXPECT_LT(c.get("pcie_x16_measured_bytes_per_second.gen" + std::to_string(gen)).high,
               c.get("pcie_x16_bytes_per_second.gen" + std::to_string(gen)).value);
   }
@@ -65,9 +64,9 @@ TEST(Constants, KeysFallBackToTheDefaultRow) {
 
 TEST(Constants, EveryPrefixWithKeysByArchitectureHasADefault) {
   const Constants& c = Constants::builtin();
-  for (const char* prefix : {"cuda_context_bytes", "nccl_bytes", "cublas_workspace_bytes", "te_workspace_bytes",
-                             "kv_block_tokens", "inter_node_bytes_per_second", "hbm_decode_permille",
-                             "hbm_stream_permille", "matmul_peak_permille"}) {
+  for (const char* prefix :
+       {"cuda_context_bytes", "nccl_bytes", "cublas_workspace_bytes", "te_workspace_bytes", "kv_block_tokens",
+        "inter_node_bytes_per_second", "hbm_decode_permille", "hbm_stream_permille", "matmul_peak_permille"}) {
     EXPECT_NE(c.find(std::string(prefix) + ".default"), nullptr) << prefix;
   }
 }

@@ -77,12 +77,35 @@ void scale(std::optional<double>& slot, const Fields& row, std::string_view name
 }
 
 const std::vector<std::string_view>& device_fields() {
-  static const std::vector<std::string_view> names = {
-      "id",           "vendor",       "name",      "aliases",  "short",          "driver_names",
-      "arch",         "memory_gb",    "sold_bytes", "watts",   "compute_capability", "memory_type",
-      "driver_mib",   "process_gib",  "bandwidth_gb", "l2_mib", "compute_units", "smem_kib",
-      "tflops",       "bf16",         "scale_up",  "scale_up_cards", "cards_per_node", "per_package",
-      "host_link",    "rent_usd",     "source",    "verified", "notes"};
+  static const std::vector<std::string_view> names = {"id",
+                                                      "vendor",
+                                                      "name",
+                                                      "aliases",
+                                                      "short",
+                                                      "driver_names",
+                                                      "arch",
+                                                      "memory_gb",
+                                                      "sold_bytes",
+                                                      "watts",
+                                                      "compute_capability",
+                                                      "memory_type",
+                                                      "driver_mib",
+                                                      "process_gib",
+                                                      "bandwidth_gb",
+                                                      "l2_mib",
+                                                      "compute_units",
+                                                      "smem_kib",
+                                                      "tflops",
+                                                      "bf16",
+                                                      "scale_up",
+                                                      "scale_up_cards",
+                                                      "cards_per_node",
+                                                      "per_package",
+                                                      "host_link",
+                                                      "rent_usd",
+                                                      "source",
+                                                      "verified",
+                                                      "notes"};
   return names;
 }
 
@@ -203,16 +226,24 @@ Bytes Device::usable_bytes() const {
 
 std::optional<double> Device::flops(Dtype dtype) const {
   switch (dtype) {
-    case Dtype::f32: return flops_fp32;
-    case Dtype::tf32: return flops_tf32;
-    case Dtype::f16: return flops_bf16;
-    case Dtype::bf16: return has_bf16 ? flops_bf16 : std::nullopt;
+    case Dtype::f32:
+      return flops_fp32;
+    case Dtype::tf32:
+      return flops_tf32;
+    case Dtype::f16:
+      return flops_bf16;
+    case Dtype::bf16:
+      return has_bf16 ? flops_bf16 : std::nullopt;
     case Dtype::f8_e4m3:
-    case Dtype::f8_e5m2: return flops_fp8;
-    case Dtype::f4: return flops_fp4;
+    case Dtype::f8_e5m2:
+      return flops_fp8;
+    case Dtype::f4:
+      return flops_fp4;
     case Dtype::i8:
-    case Dtype::u8: return flops_int8;
-    default: return std::nullopt;
+    case Dtype::u8:
+      return flops_int8;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -273,11 +304,11 @@ void Devices::build_index(const std::string& file) {
   // One device may be spelled the same way twice (id and name); two devices may not.
   for (size_t i = 1; i < index_.size(); ++i) {
     if (index_[i].folded == index_[i - 1].folded && index_[i].row != index_[i - 1].row) {
-      throw InputError({.file = file,
-                        .field = "name",
-                        .value = index_[i].folded,
-                        .problem = fmt::format("stands for both {} and {}", rows_[index_[i - 1].row].id,
-                                               rows_[index_[i].row].id)});
+      throw InputError(
+          {.file = file,
+           .field = "name",
+           .value = index_[i].folded,
+           .problem = fmt::format("stands for both {} and {}", rows_[index_[i - 1].row].id, rows_[index_[i].row].id)});
     }
   }
 }

@@ -59,10 +59,11 @@ Machine local_machine(const Devices& devices, const Environment& environment, co
                            "; name a machine instead, such as 8xH100");
   }
   const LocalGpu& first = found.gpus.front();
-  const bool same = std::all_of(found.gpus.begin(), found.gpus.end(),
-                                [&](const LocalGpu& g) { return g.name == first.name && g.total_bytes == first.total_bytes; });
-  const bool same_names = std::all_of(found.gpus.begin(), found.gpus.end(),
-                                      [&](const LocalGpu& g) { return g.name == first.name; });
+  const bool same = std::all_of(found.gpus.begin(), found.gpus.end(), [&](const LocalGpu& g) {
+    return g.name == first.name && g.total_bytes == first.total_bytes;
+  });
+  const bool same_names =
+      std::all_of(found.gpus.begin(), found.gpus.end(), [&](const LocalGpu& g) { return g.name == first.name; });
   if (!same_names) {
     throw InputError({.field = "machine",
                       .value = "local",

@@ -16,47 +16,47 @@ namespace vram {
 
 /// One link between neighbours. Rates are bytes a second, one direction.
 struct Link {
-  std::string kind;              ///< "NVLink4", "PCIe 5.0 x16", "InfiniBand NDR (assumed)"
-  double bytes_per_second = 0;   ///< per device, per direction
+  std::string kind;             ///< "NVLink4", "PCIe 5.0 x16", "InfiniBand NDR (assumed)"
+  double bytes_per_second = 0;  ///< per device, per direction
   bool assumed = false;
 };
 
 /// One accelerator of the catalogue (data/devices.toml), or a bare amount of memory.
 struct Device {
-  std::string id;                ///< "h100-80-sxm5"
+  std::string id;  ///< "h100-80-sxm5"
   std::string vendor;
-  std::string name;              ///< "H100 80GB SXM5"
-  std::string arch;              ///< "Hopper"
+  std::string name;  ///< "H100 80GB SXM5"
+  std::string arch;  ///< "Hopper"
   std::string compute_capability;
   // The three totals: what the box says, what the driver reports, what a process sees (a range over drivers).
-  Bytes marketing_bytes = 0;     ///< as sold: vendors of accelerators write GB and mean 2^30; a bare "80GB" is 80e9
-  std::string marketing_text;    ///< "80 GB"
+  Bytes marketing_bytes = 0;   ///< as sold: vendors of accelerators write GB and mean 2^30; a bare "80GB" is 80e9
+  std::string marketing_text;  ///< "80 GB"
   std::optional<Bytes> driver_bytes;
   std::optional<Bytes> process_bytes_low, process_bytes_high;
   std::string memory_type;
-  std::optional<double> bandwidth;          ///< bytes a second
+  std::optional<double> bandwidth;  ///< bytes a second
   std::optional<Bytes> l2_bytes, smem_bytes_per_unit;
   std::optional<int64_t> compute_units;
   // Dense (never sparse) operations a second; absent where the device has none.
   std::optional<double> flops_fp32, flops_tf32, flops_bf16, flops_fp8, flops_fp4, flops_int8;
-  std::optional<Link> scale_up;             ///< to the other cards of the node
-  std::string host_link_text;               ///< "5x16", "C2C 450/dir", "SoC"
-  std::optional<Link> host_link;            ///< nominal rate derived from host_link_text
+  std::optional<Link> scale_up;   ///< to the other cards of the node
+  std::string host_link_text;     ///< "5x16", "C2C 450/dir", "SoC"
+  std::optional<Link> host_link;  ///< nominal rate derived from host_link_text
   std::optional<double> watts;
   std::optional<double> rent_low, rent_high;  ///< USD per device-hour
   std::string source;
   std::vector<std::string> verified;
   std::string notes;
-  bool memory_only = false;                 ///< "80GB": no time answers
+  bool memory_only = false;  ///< "80GB": no time answers
 
-  std::vector<std::string> aliases;         ///< further spellings of this very device
-  std::vector<std::string> short_names;     ///< spellings that leave board or size open and are taken as this device
-  std::vector<std::string> driver_names;    ///< as NVML prints it; several devices may share one
-  bool has_bf16 = true;                     ///< false: flops_bf16 is the fp16 rate only (Volta, Turing)
-  bool unified_memory = false;              ///< host and device share one memory: no host link to cross
-  int64_t scale_up_cards = 0;               ///< cards that one bridge joins; 0: the whole node
-  int64_t cards_per_node = 8;               ///< in the usual node or pod
-  int64_t per_package = 1;                  ///< devices that a package shows to software; the row is one of them
+  std::vector<std::string> aliases;       ///< further spellings of this very device
+  std::vector<std::string> short_names;   ///< spellings that leave board or size open and are taken as this device
+  std::vector<std::string> driver_names;  ///< as NVML prints it; several devices may share one
+  bool has_bf16 = true;                   ///< false: flops_bf16 is the fp16 rate only (Volta, Turing)
+  bool unified_memory = false;            ///< host and device share one memory: no host link to cross
+  int64_t scale_up_cards = 0;             ///< cards that one bridge joins; 0: the whole node
+  int64_t cards_per_node = 8;             ///< in the usual node or pod
+  int64_t per_package = 1;                ///< devices that a package shows to software; the row is one of them
 
   /// What a plan may count on: the low end of what a process sees, else the driver's total, else the marketing size.
   Bytes usable_bytes() const;
@@ -70,9 +70,9 @@ struct Machine {
   Device device;
   int64_t nodes = 1;
   int64_t cards_per_node = 1;
-  std::string text;                         ///< as written: "16x8xH100"
-  Link intra_node;                          ///< card to card inside a node
-  std::optional<Link> inter_node;           ///< per card; absent for one node
+  std::string text;                ///< as written: "16x8xH100"
+  Link intra_node;                 ///< card to card inside a node
+  std::optional<Link> inter_node;  ///< per card; absent for one node
   std::optional<Bytes> host_bytes_per_node;
   std::vector<std::string> assumptions;     ///< what was not said and was assumed, one clause each, in English
   std::vector<std::string> assumptions_zh;  ///< the same in Chinese
@@ -116,7 +116,7 @@ class Devices {
     bool left_open;
   };
   std::vector<Device> rows_;
-  std::vector<Entry> index_;   ///< sorted by folded name
+  std::vector<Entry> index_;  ///< sorted by folded name
 };
 
 /// The nominal link that "5x16" (PCIe generation and lanes) or "C2C 450/dir" (GB/s) stands for; absent for others.

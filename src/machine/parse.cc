@@ -14,7 +14,8 @@ namespace {
 constexpr int64_t kMostCards = 1'000'000;
 constexpr Bytes kMostBytes = Bytes{1} << 50;
 constexpr std::string_view kAccepted =
-    "8xH100, 16x8xA100-80G (nodes x cards), 4x80GB (memory only), RTX4090, local, or a machine file (.yaml, .json, .toml)";
+    "8xH100, 16x8xA100-80G (nodes x cards), 4x80GB (memory only), RTX4090, local, or a machine file (.yaml, .json, "
+    ".toml)";
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
@@ -55,12 +56,21 @@ std::optional<Bytes> memory_amount(std::string_view text) {
   struct Spelling {
     std::string_view folded, canonical;
   };
-  constexpr std::array<Spelling, 8> units = {{{"gb", "GB"}, {"g", "GB"}, {"gib", "GiB"}, {"tb", "TB"},
-                                              {"t", "TB"}, {"tib", "TiB"}, {"mb", "MB"}, {"mib", "MiB"}}};
+  constexpr std::array<Spelling, 8> units = {{{"gb", "GB"},
+                                              {"g", "GB"},
+                                              {"gib", "GiB"},
+                                              {"tb", "TB"},
+                                              {"t", "TB"},
+                                              {"tib", "TiB"},
+                                              {"mb", "MB"},
+                                              {"mib", "MiB"}}};
   const std::string wanted = lower(unit);
   for (const Spelling& s : units) {
-    if (s.folded == wanted) {
+    if (s.folded != wanted) continue;
+    try {
       return parse_integer(std::string(text.substr(0, i)) + std::string(s.canonical), Unit::bytes, "machine");
+    } catch (const InputError&) {
+      refuse_machine(text, "is no card's amount of memory");
     }
   }
   return std::nullopt;

@@ -7,7 +7,8 @@
 
 namespace vram {
 
-/// The device that `text` names: one of the catalogue, or an amount of memory ("80GB" is 80e9 bytes, "80GiB" 80 * 2^30).
+/// The device that `text` names: one of the catalogue, or an amount of memory ("80GB" is 80e9 bytes, "80GiB" 80 *
+/// 2^30).
 struct NamedDevice {
   std::optional<Device> device;
   bool left_open = false;
