@@ -110,11 +110,12 @@ std::vector<MemoryLevel> levels_of(const Device& d, const Constants& constants) 
     }
     out.push_back(level);
   }
+  // Other cards and the host are both one step from device memory: neither is below the other.
   std::optional<double> faster;
   for (MemoryLevel& level : out) {
     if (!level.bytes_per_second) continue;
     if (faster) level.step = *faster / *level.bytes_per_second;
-    faster = level.bytes_per_second;
+    if (level.bytes) faster = level.bytes_per_second;
   }
   return out;
 }

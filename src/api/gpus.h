@@ -32,7 +32,7 @@ struct MemoryLevel {
   std::optional<double> measured_low, measured_high;
   Basis basis = Basis::exact;
   std::string detail;          ///< "132 x 228 KiB", "HBM3", "NVLink4"
-  std::optional<double> step;  ///< times slower than the next faster level that has a rate
+  std::optional<double> step;  ///< times slower than the next faster memory whose rate is known
 };
 
 struct GpuFacts {

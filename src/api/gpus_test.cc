@@ -60,7 +60,7 @@ TEST(Gpus, OneDeviceInFull) {
   EXPECT_FALSE(a100.levels[1].step);
   EXPECT_NEAR(*a100.levels[2].step, 5.4 / 2.039, 1e-9);
   EXPECT_NEAR(*a100.levels[3].step, 2039.0 / 300, 1e-9);
-  EXPECT_NEAR(*a100.levels[4].step, 300 / 31.507692307, 1e-6);
+  EXPECT_NEAR(*a100.levels[4].step, 2039 / 31.507692307, 1e-6);
   EXPECT_LT(*a100.levels[4].measured_high, *a100.levels[4].bytes_per_second);
   EXPECT_EQ(asked({"H100", "PCIe"}).devices.at(0).device.id, "h100-80-pcie");
 }
