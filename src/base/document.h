@@ -118,6 +118,7 @@ class Fields {
   const std::string& prefix() const { return prefix_; }
   /// Names that were read and present (without prefix), sorted.
   const std::set<std::string, std::less<>>& used() const { return used_; }
+  /// Members that nobody asked for, in the file's order. Null members count as absent here as well.
   std::vector<std::string> unused() const;
 
  private:

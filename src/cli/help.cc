@@ -14,15 +14,24 @@ std::string placeholder(const Field& f) {
     return out.size() <= 24 ? out : f.is_list() ? "LIST" : "NAME";
   }
   switch (f.unit) {
-    case Unit::count: return "COUNT";
-    case Unit::tokens: return "TOKENS";
-    case Unit::bytes: return "BYTES";
-    case Unit::bandwidth: return "RATE";
-    case Unit::flops: return "RATE";
-    case Unit::ratio: return "SHARE";
-    case Unit::seconds: return "TIME";
-    case Unit::money: return "USD";
-    case Unit::none: break;
+    case Unit::count:
+      return "COUNT";
+    case Unit::tokens:
+      return "TOKENS";
+    case Unit::bytes:
+      return "BYTES";
+    case Unit::bandwidth:
+      return "RATE";
+    case Unit::flops:
+      return "RATE";
+    case Unit::ratio:
+      return "SHARE";
+    case Unit::seconds:
+      return "TIME";
+    case Unit::money:
+      return "USD";
+    case Unit::none:
+      break;
   }
   if (f.is_number()) return "N";
   if (f.name == "set") return "FIELD=VALUE";
@@ -71,7 +80,7 @@ void add_options(const Style& style, Table& table, std::span<const Option> optio
 std::string overview(const Style& style) {
   const std::string tagline(text(style.lang, "cli.tagline"));
   std::string out = paint(style, Tone::strong, std::string("VRAM Ledger ") + kVersion) + "  " + tagline + "\n\n";
-  Table examples({{}, {}});
+  Table examples(std::vector<Column>(2));
   size_t shown = 0;
   for (const VerbEntry& v : verbs()) {
     if (v.examples.empty() || shown == 3) continue;
@@ -80,7 +89,7 @@ std::string overview(const Style& style) {
   }
   out += examples.render(style);
   out += heading(style, text(style.lang, "cli.verbs"));
-  Table table({{}, {}});
+  Table table(std::vector<Column>(2));
   for (const VerbEntry& v : verbs()) table.row({Cell(v.name, Tone::accent), text(style.lang, v.summary)});
   out += table.render(style);
   return out + '\n' + paragraph(style, text(style.lang, "cli.help_hint"));
@@ -88,20 +97,21 @@ std::string overview(const Style& style) {
 
 std::string help(const Style& style, const VerbEntry& verb) {
   std::string out = paint(style, Tone::strong, std::string(text(style.lang, "cli.usage")));
-  out += (style.lang == Lang::zh ? "" : " ") + std::string("vram ") + std::string(verb.name) + " " + std::string(verb.usage) + "\n";
+  out += (style.lang == Lang::zh ? "" : " ") + std::string("vram ") + std::string(verb.name) + " " +
+         std::string(verb.usage) + "\n";
   out += '\n' + paragraph(style, text(style.lang, verb.summary));
   out += heading(style, text(style.lang, "cli.examples"));
-  Table examples({{}, {}});
+  Table examples(std::vector<Column>(2));
   for (const Example& e : verb.examples) examples.row({Cell(e.command, Tone::accent), text(style.lang, e.about)});
   out += examples.render(style);
   if (!verb.options.empty()) {
     out += heading(style, text(style.lang, "cli.group.verb"));
-    Table table({{}, {}});
+    Table table(std::vector<Column>(2));
     add_options(style, table, verb.options);
     out += table.render(style);
   }
   for (std::string_view group : field_groups()) {
-    Table table({{}, {}});
+    Table table(std::vector<Column>(2));
     for (const Field& f : fields()) {
       if (f.group != group || !f.of(verb.verb)) continue;
       table.row({Cell(option_text(f), Tone::accent), help_text(style, f)});
@@ -111,7 +121,7 @@ std::string help(const Style& style, const VerbEntry& verb) {
     out += table.render(style);
   }
   out += heading(style, text(style.lang, "cli.group.common"));
-  Table common({{}, {}});
+  Table common(std::vector<Column>(2));
   add_options(style, common, common_options());
   out += common.render(style);
   out += '\n' + paragraph(style, text(style.lang, "cli.names_hint"));

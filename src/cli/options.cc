@@ -96,6 +96,18 @@ std::string spellings(const Field& field) {
                     .hint = hint});
 }
 
+[[noreturn]] void lacks_value(const std::string& name, const VerbEntry& verb) {
+  std::string accepted;
+  for (std::span<const Option> options : {common_options(), std::span<const Option>(verb.options)}) {
+    for (const Option& o : options) {
+      if (o.name == dashed(name)) accepted = o.value;
+    }
+  }
+  const Field* field = name.size() > 2 ? find_field(std::string_view(name).substr(2)) : nullptr;
+  if (accepted.empty() && field) accepted = field->accepted();
+  throw InputError({.field = name, .problem = "lacks a value", .accepted = accepted});
+}
+
 [[noreturn]] void unknown_verb(const std::string& word) {
   std::vector<std::string_view> names = {"help"};
   for (const VerbEntry& v : verbs()) names.push_back(v.name);
@@ -107,7 +119,8 @@ Color color_of(const std::string& word) {
   if (word == "auto") return Color::automatic;
   if (word == "always") return Color::always;
   if (word == "never") return Color::never;
-  throw InputError({.field = "--color", .value = word, .problem = "is not known here", .accepted = "auto, always or never"});
+  throw InputError(
+      {.field = "--color", .value = word, .problem = "is not known here", .accepted = "auto, always or never"});
 }
 
 Lang lang_of(const std::string& word) {
@@ -119,7 +132,8 @@ Lang lang_of(const std::string& word) {
 int64_t width_of(const std::string& word) {
   const int64_t n = parse_integer(word, Unit::none, "--width");
   if (n < 40 || n > 1000) {
-    throw InputError({.field = "--width", .value = word, .problem = "is out of range", .accepted = "40 to 1000 columns"});
+    throw InputError(
+        {.field = "--width", .value = word, .problem = "is out of range", .accepted = "40 to 1000 columns"});
   }
   return n;
 }
@@ -145,7 +159,9 @@ struct Parser {
   std::vector<std::pair<const Field*, CLI::Option*>> fields;
 
   void add(const Option& o) {
-    const std::string names = o.name == "--help" ? "-h,--help" : o.name == "--version" ? "-V,--version" : spellings(std::string(o.name));
+    const std::string names = o.name == "--help"      ? "-h,--help"
+                              : o.name == "--version" ? "-V,--version"
+                                                      : spellings(std::string(o.name));
     CLI::Option* made = o.value.empty() ? app.add_flag(names) : app.add_option(names);
     options.emplace_back(&o, made->take_all());
   }
@@ -159,7 +175,6 @@ struct Parser {
 void take_common(CommandLine& line, std::string_view name, const std::string& value) {
   if (name == "--job") line.job_file = file_of("--job", value);
   if (name == "--save") line.save_file = file_of("--save", value);
-  if (name == "--rows") line.rows_file = file_of("--rows", value);
   if (name == "--json") line.request.json = true;
   if (name == "--explain") line.request.style.explain = true;
   if (name == "--steps") line.request.style.steps = true;
@@ -212,9 +227,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     std::vector<std::string> reversed(rest.rbegin(), rest.rend());
     parser.app.parse(reversed);
   } catch (const CLI::ArgumentMismatch&) {
-    const std::string name = rest.empty() ? "" : rest.back();
-    const Field* field = name.size() > 2 ? find_field(std::string_view(name).substr(2)) : nullptr;
-    throw InputError({.field = name, .problem = "lacks a value", .accepted = field ? field->accepted() : std::string()});
+    lacks_value(rest.empty() ? std::string() : rest.back(), verb);
   } catch (const CLI::ParseError& e) {
     throw InputError({.field = "command line:", .problem = printable(e.what(), 200)});
   }
@@ -222,7 +235,11 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   for (const auto& [option, parsed] : parser.options) {
     if (parsed->count() == 0) continue;
     const std::string value = parsed->results().back();
-    const bool is_common = std::find_if(kCommon.begin(), kCommon.end(), [o = option](const Option& c) { return &c == o; }) != kCommon.end();
+    if (option->name == "--rows") {
+      for (const std::string& file : parsed->results()) line.rows_files.push_back(file_of("--rows", file));
+    }
+    const bool is_common = std::find_if(kCommon.begin(), kCommon.end(),
+                                        [o = option](const Option& c) { return &c == o; }) != kCommon.end();
     if (is_common) {
       take_common(line, option->name, value);
     } else {

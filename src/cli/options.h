@@ -13,22 +13,23 @@ enum class Color : uint8_t { automatic, always, never };
 
 /// A command line, taken apart.
 struct CommandLine {
-  const VerbEntry* verb = nullptr;      ///< null: the overview
+  const VerbEntry* verb = nullptr;  ///< null: the overview
   bool help = false;
   bool version = false;
   std::optional<Lang> lang;
   Color color = Color::automatic;
   bool ascii = false;
   std::optional<int64_t> width;
-  std::string job_file, save_file, rows_file;
+  std::string job_file, save_file;
+  std::vector<std::string> rows_files;
   /// Fields in the order of the table, as given: they are laid over the job file.
   struct Setting {
     const Field* field;
     std::string value;
   };
   std::vector<Setting> settings;
-  std::string model;                    ///< the model as a word
-  Request request;                      ///< words, options of the verb, json and the flags of style
+  std::string model;  ///< the model as a word
+  Request request;    ///< words, options of the verb, json and the flags of style
 };
 
 /// Options that every verb has.

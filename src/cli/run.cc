@@ -13,7 +13,7 @@ namespace vram::cli {
 namespace {
 
 constexpr size_t kJobFileLimit = size_t{4} << 20;
-constexpr int kInternalError = 70;   // EX_SOFTWARE: none of the four statuses of an answer
+constexpr int kInternalError = 70;  // EX_SOFTWARE: none of the four statuses of an answer
 
 std::string locale_of(const Environment& environment, const char* category) {
   for (const char* name : {"LC_ALL", category, "LANG"}) {
@@ -26,7 +26,8 @@ std::string locale_of(const Environment& environment, const char* category) {
 // Terminals without a locale (containers) speak UTF-8 today; only a locale that names another charset does not.
 bool speaks_utf8(const Environment& environment) {
   std::string locale = locale_of(environment, "LC_CTYPE");
-  std::transform(locale.begin(), locale.end(), locale.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(locale.begin(), locale.end(), locale.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   const size_t dot = locale.find('.');
   if (dot == std::string::npos) return true;
   return locale.find("utf-8", dot) != std::string::npos || locale.find("utf8", dot) != std::string::npos;
@@ -59,7 +60,9 @@ Job job_of(const CommandLine& line, const Environment& environment) {
   if (!line.model.empty()) {
     for (const CommandLine::Setting& s : line.settings) {
       if (s.field->name != "model") continue;
-      throw InputError({.field = "--model", .value = s.value, .problem = "is a second model beside '" + printable(line.model) + "'"});
+      throw InputError({.field = "--model",
+                        .value = s.value,
+                        .problem = "is a second model beside '" + printable(line.model) + "'"});
     }
     set_field(job, *find_field("model"), line.model, "model");
   }
@@ -74,7 +77,8 @@ void save_job(const CommandLine& line, const Job& job, const Environment& enviro
     return path.size() >= ending.size() && path.compare(path.size() - ending.size(), ending.size(), ending) == 0;
   };
   if (ends_in(".toml")) {
-    throw InputError({.field = "--save", .value = path, .problem = "can't be written as TOML", .accepted = "a .yaml or .json file"});
+    throw InputError(
+        {.field = "--save", .value = path, .problem = "can't be written as TOML", .accepted = "a .yaml or .json file"});
   }
   environment.write_file(path, ends_in(".json") ? write_json(document) : write_yaml(document));
 }
@@ -90,7 +94,8 @@ Outcome answer(const std::vector<std::string>& arguments, const Environment& env
     out.output = line.verb ? help(style, *line.verb) : overview(style);
   } else {
     line.request.job = job_of(line, environment);
-    const Knowledge knowledge = load_knowledge(environment, line.rows_file);
+    Knowledge knowledge(environment);
+    for (const std::string& file : line.rows_files) knowledge.add_rows(file);
     Reply reply = line.verb->run(line.request, knowledge);
     if (!line.save_file.empty()) save_job(line, line.request.job, environment);
     out.output = std::move(reply.text);

@@ -16,21 +16,21 @@ namespace vram::cli {
 
 /// An option that is no field of a job.
 struct Option {
-  std::string_view name;      ///< "--compare"
-  std::string_view value;     ///< "A,B"; empty for a flag
-  std::string_view help;      ///< message id
+  std::string_view name;   ///< "--compare"
+  std::string_view value;  ///< "A,B"; empty for a flag
+  std::string_view help;   ///< message id
 };
 
 struct Example {
   std::string_view command;
-  std::string_view about;     ///< message id
+  std::string_view about;  ///< message id
 };
 
 /// What one command line asks.
 struct Request {
   Job job;
-  std::vector<std::string> words;                              ///< words behind the verb (without the model)
-  std::map<std::string, std::string, std::less<>> options;     ///< of the verb itself; "true" for a flag
+  std::vector<std::string> words;                           ///< words behind the verb (without the model)
+  std::map<std::string, std::string, std::less<>> options;  ///< of the verb itself; "true" for a flag
   bool json = false;
   Style style;
 
@@ -47,9 +47,9 @@ struct Reply {
 struct VerbEntry {
   Verb verb;
   std::string_view name;
-  std::string_view summary;               ///< message id
-  std::string_view usage;                 ///< "MODEL --on MACHINE [options]"
-  bool takes_model = false;               ///< the first word is the model
+  std::string_view summary;  ///< message id
+  std::string_view usage;    ///< "MODEL --on MACHINE [options]"
+  bool takes_model = false;  ///< the first word is the model
   std::vector<Example> examples;
   std::vector<Option> options;
   Reply (*run)(const Request& request, const Knowledge& knowledge);

@@ -21,9 +21,8 @@ std::string at_most(size_t limit) {
 void DocumentBuilder::limit_depth(int height, int line) const {
   const int64_t reached = static_cast<int64_t>(frames_.size()) + height;
   if (reached > limits_.depth) {
-    throw InputError({.file = file_,
-                      .line = line,
-                      .problem = fmt::format("is nested more than {} levels deep", limits_.depth)});
+    throw InputError(
+        {.file = file_, .line = line, .problem = fmt::format("is nested more than {} levels deep", limits_.depth)});
   }
 }
 
@@ -32,7 +31,8 @@ void DocumentBuilder::charge(const Weight& weight, int line) {
   values_ += weight.values;
   bytes_ += weight.bytes;
   if (values_ > limits_.values) {
-    throw InputError({.file = file_, .line = line, .problem = "holds too many values", .accepted = at_most(limits_.values)});
+    throw InputError(
+        {.file = file_, .line = line, .problem = "holds too many values", .accepted = at_most(limits_.values)});
   }
   if (bytes_ > limits_.bytes) {
     throw InputError(

@@ -35,7 +35,9 @@ class DocumentBuilder {
   /// Counts a copy that is kept outside the document (an anchored value) against the limits.
   void charge(const Weight& weight, int line);
 
-  bool expects_key() const { return !frames_.empty() && frames_.back().container.is_object() && !frames_.back().has_key; }
+  bool expects_key() const {
+    return !frames_.empty() && frames_.back().container.is_object() && !frames_.back().has_key;
+  }
   /// The value that was finished last, inside its parent. Precondition: there is one.
   const Document& last() const;
   const Weight& last_weight() const { return last_weight_; }

@@ -19,7 +19,8 @@ Document parse_by_name(std::string_view text, const std::string& file, const Lim
   if (ends_with(file, ".yaml") || ends_with(file, ".yml")) return parse_yaml(text, file, limits);
   if (ends_with(file, ".toml")) return parse_toml(text, file, limits);
   const size_t first = text.find_first_not_of("\xef\xbb\xbf \t\r\n");
-  if (first != std::string_view::npos && (text[first] == '{' || text[first] == '[')) return parse_json(text, file, limits);
+  if (first != std::string_view::npos && (text[first] == '{' || text[first] == '['))
+    return parse_json(text, file, limits);
   return parse_yaml(text, file, limits);
 }
 

@@ -39,7 +39,8 @@ std::string_view checked_text(std::string_view text, const std::string& file, co
   if (starts_with(text, "<!DOCTYPE") || starts_with(text, "<!doctype") || starts_with(text, "<html")) {
     refuse_file(file, "is an HTML page, not the file itself");
   }
-  if (const std::string_view kind = known_binary(text); !kind.empty()) refuse_file(file, std::string(kind), "UTF-8 text");
+  if (const std::string_view kind = known_binary(text); !kind.empty())
+    refuse_file(file, std::string(kind), "UTF-8 text");
   if (starts_with(text, "\xef\xbb\xbf")) text.remove_prefix(3);
   const size_t nul = text.find('\0');
   const size_t bad = find_invalid_utf8(text);
@@ -55,8 +56,9 @@ Position position_at(std::string_view text, size_t offset) {
   const size_t newline = before.rfind('\n');
   const std::string_view row = newline == std::string_view::npos ? before : before.substr(newline + 1);
   const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
-  return {.line = static_cast<int>(1 + std::count(before.begin(), before.end(), '\n')),
-          .column = static_cast<int>(1 + row.size()) - static_cast<int>(std::count_if(row.begin(), row.end(), continues))};
+  return {
+      .line = static_cast<int>(1 + std::count(before.begin(), before.end(), '\n')),
+      .column = static_cast<int>(1 + row.size()) - static_cast<int>(std::count_if(row.begin(), row.end(), continues))};
 }
 
 void refuse_at(const std::string& file, Position at, const std::string& problem, std::string accepted) {

@@ -9,8 +9,8 @@
 namespace vram {
 
 /// What every text format asks of its input before a parser sees it: at most `limits.bytes`, UTF-8, no NUL bytes, and
-/// not one of the files that are commonly found in the place of a real one (a Git LFS pointer, an HTML page, an archive).
-/// Returns the text without its byte order mark. InputError otherwise.
+/// not one of the files that are commonly found in the place of a real one (a Git LFS pointer, an HTML page, an
+/// archive). Returns the text without its byte order mark. InputError otherwise.
 std::string_view checked_text(std::string_view text, const std::string& file, const Limits& limits);
 
 /// A place in a text as an editor shows it: both are 1-based, columns count characters.
@@ -23,6 +23,7 @@ struct Position {
 Position position_at(std::string_view text, size_t offset);
 
 /// InputError "file:line: column N: problem".
-[[noreturn]] void refuse_at(const std::string& file, Position at, const std::string& problem, std::string accepted = {});
+[[noreturn]] void refuse_at(const std::string& file, Position at, const std::string& problem,
+                            std::string accepted = {});
 
 }  // namespace vram

@@ -43,9 +43,7 @@ class Cursor {
   const char** reached_;
 };
 
-bool is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
+bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
 
 class Events final : public nlohmann::json_sax<json> {
  public:
@@ -137,17 +135,35 @@ std::string parser_words(std::string_view what) {
   const size_t read = out.find("; last read: ");
   if (read == std::string::npos) return out;
   const size_t expected = out.rfind("; expected ");
-  return out.substr(0, read) + (expected != std::string::npos && expected > read ? out.substr(expected) : std::string());
+  return out.substr(0, read) +
+         (expected != std::string::npos && expected > read ? out.substr(expected) : std::string());
+}
+
+// Where the offending token starts. `position` counts the characters read, the offending one included. nlohmann's token
+// text is exact for numbers and strings only; before words and punctuation it drags along what it skipped.
+size_t token_start(std::string_view text, size_t position, const std::string& last_token, std::string_view what) {
+  const size_t last = std::min(position > 0 ? position - 1 : 0, text.size());
+  const bool exact = what.find("invalid string") != std::string_view::npos ||
+                     what.find("invalid number") != std::string_view::npos ||
+                     what.find("number overflow") != std::string_view::npos ||
+                     what.find("unexpected string") != std::string_view::npos ||
+                     what.find("unexpected number") != std::string_view::npos;
+  if (exact) {
+    if (position <= text.size() && last_token.size() <= position &&
+        text.substr(position - last_token.size(), last_token.size()) == last_token) {
+      return position - last_token.size();
+    }
+    return last;
+  }
+  // true, false and null are refused at their first wrong letter or at their end.
+  size_t start = last;
+  while (start > 0 && is_word(text[start - 1])) --start;
+  const bool word = start < text.size() && (text[start] == 't' || text[start] == 'f' || text[start] == 'n');
+  return word ? start : last;
 }
 
 void Events::refuse(size_t position, const std::string& last_token, std::string_view what) const {
-  // `position` counts the characters read, the offending one included.
-  const size_t last = std::min(position > 0 ? position - 1 : 0, text_.size());
-  size_t start = last;
-  if (!last_token.empty() && last_token.size() <= position &&
-      text_.substr(position - last_token.size(), last_token.size()) == last_token) {
-    start = position - last_token.size();
-  }
+  const size_t start = token_start(text_, position, last_token, what);
   const Position at = position_at(text_, start);
 
   if (what.find("number overflow") != std::string_view::npos) {
@@ -167,7 +183,8 @@ void Events::refuse(size_t position, const std::string& last_token, std::string_
   }
 
   size_t word_end = start;
-  while (word_end < text_.size() && (is_word(text_[word_end]) || (word_end == start && text_[word_end] == '-'))) ++word_end;
+  while (word_end < text_.size() && (is_word(text_[word_end]) || (word_end == start && text_[word_end] == '-')))
+    ++word_end;
   const std::string_view word = text_.substr(start, word_end - start);
   const char c = text_[start];
   if (word == "NaN" || word == "Infinity" || word == "-Infinity" || word == "nan" || word == "inf" || word == "-inf") {
@@ -186,7 +203,12 @@ void Events::refuse(size_t position, const std::string& last_token, std::string_
   }
   if (builder_.depth() == 0 && builder_.has_value()) refuse_at(file_, at, "more text after the JSON value");
   if (!word.empty() && what.find("invalid literal") != std::string_view::npos) {
-    refuse_at(file_, at, "unknown word '" + printable(word, 40) + "'", "true, false, null, a number or a string in double quotes");
+    refuse_at(file_, at, "unknown word '" + printable(word, 40) + "'",
+              "true, false, null, a number or a string in double quotes");
+  }
+  if (what.find("invalid literal") != std::string_view::npos) {
+    const size_t end = std::min(text_.find_first_of(" \t\r\n,]}:", start), text_.size());
+    refuse_at(file_, at, "unexpected '" + printable(text_.substr(start, end - start), 40) + "'", "a JSON value");
   }
   refuse_at(file_, at, parser_words(what));
 }

@@ -36,9 +36,13 @@ class ShapeCheck {
   void step() {
     const char c = text_[at_];
     switch (c) {
-      case '#': at_ = std::min(text_.find('\n', at_), text_.size()); return;
+      case '#':
+        at_ = std::min(text_.find('\n', at_), text_.size());
+        return;
       case '"':
-      case '\'': skip_string(c); return;
+      case '\'':
+        skip_string(c);
+        return;
       case '[':
       case '{':
         levels_ += dots_ + 1;
@@ -54,9 +58,14 @@ class ShapeCheck {
         dots_ = 0;
         break;
       case ',':
-      case '\n': dots_ = 0; break;
-      case '.': ++dots_; break;
-      default: break;
+      case '\n':
+        dots_ = 0;
+        break;
+      case '.':
+        ++dots_;
+        break;
+      default:
+        break;
     }
     if (levels_ + dots_ > most_) {
       throw InputError({.file = file_,
@@ -103,15 +112,23 @@ class Converter {
   void add(const toml::node& node) {
     const int line = line_of(node.source());
     switch (node.type()) {
-      case toml::node_type::table: add_table(*node.as_table(), std::max(line, 1)); return;
+      case toml::node_type::table:
+        add_table(*node.as_table(), std::max(line, 1));
+        return;
       case toml::node_type::array:
         builder_.open_array(line);
         for (const toml::node& item : *node.as_array()) add(item);
         builder_.close();
         return;
-      case toml::node_type::string: builder_.scalar(Document(**node.as_string(), line)); return;
-      case toml::node_type::integer: builder_.scalar(Document(**node.as_integer(), line)); return;
-      case toml::node_type::boolean: builder_.scalar(Document(**node.as_boolean(), line)); return;
+      case toml::node_type::string:
+        builder_.scalar(Document(**node.as_string(), line));
+        return;
+      case toml::node_type::integer:
+        builder_.scalar(Document(**node.as_integer(), line));
+        return;
+      case toml::node_type::boolean:
+        builder_.scalar(Document(**node.as_boolean(), line));
+        return;
       case toml::node_type::floating_point: {
         const double value = **node.as_floating_point();
         if (!std::isfinite(value)) {
@@ -125,10 +142,17 @@ class Converter {
         builder_.scalar(Document(value, line));
         return;
       }
-      case toml::node_type::date: add_text(**node.as_date(), line); return;
-      case toml::node_type::time: add_text(**node.as_time(), line); return;
-      case toml::node_type::date_time: add_text(**node.as_date_time(), line); return;
-      case toml::node_type::none: break;
+      case toml::node_type::date:
+        add_text(**node.as_date(), line);
+        return;
+      case toml::node_type::time:
+        add_text(**node.as_time(), line);
+        return;
+      case toml::node_type::date_time:
+        add_text(**node.as_date_time(), line);
+        return;
+      case toml::node_type::none:
+        break;
     }
   }
 
@@ -140,9 +164,8 @@ class Converter {
     std::vector<std::pair<const toml::key*, const toml::node*>> members;
     members.reserve(table.size());
     for (auto it = table.cbegin(); it != table.cend(); ++it) members.emplace_back(&it->first, &it->second);
-    std::stable_sort(members.begin(), members.end(), [](const auto& a, const auto& b) {
-      return a.first->source().begin < b.first->source().begin;
-    });
+    std::stable_sort(members.begin(), members.end(),
+                     [](const auto& a, const auto& b) { return a.first->source().begin < b.first->source().begin; });
     builder_.open_object(line);
     for (const auto& member : members) {
       builder_.key(std::string(member.first->str()), line_of(member.first->source()));
@@ -172,8 +195,10 @@ Document parse_toml(std::string_view text, const std::string& file, const Limits
     table = toml::parse(text);
   } catch (const toml::parse_error& error) {
     const auto at = error.source().begin;
-    refuse_at(file, {.line = static_cast<int>(at.line), .column = static_cast<int>(at.column)},
-              std::string(error.description()));
+    std::string_view words = error.description();
+    constexpr std::string_view kPrefix = "Error while ";
+    if (words.substr(0, kPrefix.size()) == kPrefix) words.remove_prefix(kPrefix.size());
+    refuse_at(file, {.line = static_cast<int>(at.line), .column = static_cast<int>(at.column)}, std::string(words));
   }
   Converter converter(file, limits);
   converter.add(table);

@@ -21,12 +21,23 @@ std::string quoted(std::string_view text) {
       const unsigned char c = static_cast<unsigned char>(text[i]);
       const std::string_view three = text.substr(i, 3);
       switch (c) {
-        case '"': out += "\\\""; continue;
-        case '\\': out += "\\\\"; continue;
-        case '\n': out += "\\n"; continue;
-        case '\r': out += "\\r"; continue;
-        case '\t': out += "\\t"; continue;
-        default: break;
+        case '"':
+          out += "\\\"";
+          continue;
+        case '\\':
+          out += "\\\\";
+          continue;
+        case '\n':
+          out += "\\n";
+          continue;
+        case '\r':
+          out += "\\r";
+          continue;
+        case '\t':
+          out += "\\t";
+          continue;
+        default:
+          break;
       }
       if (c < 0x20 || c == 0x7f) {
         out += fmt::format("\\u{:04x}", c);

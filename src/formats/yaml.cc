@@ -28,19 +28,24 @@ constexpr std::string_view kCoreTag = "tag:yaml.org,2002:";
 
 class Events final : public YAML::EventHandler {
  public:
-  Events(const std::string& file, const Limits& limits) : file_(file), builder_(file, limits) {}
+  /// `end_line`: the 0-based line of the end marker that was appended, or -1.
+  Events(const std::string& file, const Limits& limits, int end_line)
+      : file_(file), end_line_(end_line), builder_(file, limits) {}
 
   bool has_value() const { return builder_.has_value(); }
   Document take() { return builder_.take(); }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (builder_.has_value()) {
+    after_end_ = end_line_ >= 0 && mark.line >= end_line_;
+    if (builder_.has_value() && !after_end_) {
       refuse(mark, "a second document, or text after the first one's end", "one document a file");
     }
   }
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    // Nothing but comments stands before the end marker, or before and after an end marker of the file's own.
+    if (after_end_ || (builder_.depth() == 0 && end_line_ >= 0 && mark.line >= end_line_)) return;
     if (builder_.expects_key()) refuse(mark, "a key that is null", "a word; quote 'null' to use it as a key");
     Document value;
     // An omitted value is noticed at the next token; it belongs to its key's line.
@@ -55,7 +60,8 @@ class Events final : public YAML::EventHandler {
     builder_.copy(found->second.value, found->second.weight, line(mark));
   }
 
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& text) override {
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& text) override {
     if (builder_.expects_key()) {
       if (tag == "?" && text == "<<") {
         refuse(mark, "a merge key (<<), which YAML 1.2 does not have", "the members written out");
@@ -72,7 +78,7 @@ class Events final : public YAML::EventHandler {
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
-    if (builder_.expects_key()) refuse(mark, "a list as a key", "a word");
+    if (builder_.expects_key()) refuse(mark, "a list as a key, or a bracket that is never closed", "a word");
     if (tag != "?" && tag != "!" && tag != std::string(kCoreTag) + "seq") refuse_tag(mark, tag);
     builder_.open_array(line(mark));
     open_.push_back(anchor);
@@ -81,7 +87,7 @@ class Events final : public YAML::EventHandler {
 
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
-    if (builder_.expects_key()) refuse(mark, "an object as a key", "a word");
+    if (builder_.expects_key()) refuse(mark, "an object as a key, or a brace that is never closed", "a word");
     if (tag != "?" && tag != "!" && tag != std::string(kCoreTag) + "map") refuse_tag(mark, tag);
     builder_.open_object(line(mark));
     open_.push_back(anchor);
@@ -100,7 +106,8 @@ class Events final : public YAML::EventHandler {
     refuse_at(file_, {.line = mark.line + 1, .column = mark.column + 1}, problem, std::move(accepted));
   }
   [[noreturn]] void refuse_tag(const YAML::Mark& mark, const std::string& tag) const {
-    refuse(mark, "tag '" + printable(tag, 40) + "' is not known", "plain values, !!str, !!int, !!float, !!bool or !!null");
+    refuse(mark, "tag '" + printable(tag, 40) + "' is not known",
+           "plain values, !!str, !!int, !!float, !!bool or !!null");
   }
 
   Document resolve(const YAML::Mark& mark, const std::string& tag, const std::string& text) const {
@@ -139,6 +146,8 @@ class Events final : public YAML::EventHandler {
   }
 
   const std::string& file_;
+  int end_line_;
+  bool after_end_ = false;
   DocumentBuilder builder_;
   std::vector<YAML::anchor_t> open_;
   std::unordered_map<YAML::anchor_t, Anchored> anchored_;
@@ -161,10 +170,11 @@ void check_size(std::string_view text, const std::string& file, const Limits& li
                 "text; write it as an escape in double quotes");
     }
     if ((c == '[' || c == '{' || c == ',') && ++indicators > most) {
-      throw InputError({.file = file,
-                        .line = position_at(text, i).line,
-                        .problem = "holds too many values in brackets",
-                        .accepted = fmt::format("at most {}; write larger data as JSON", with_commas(static_cast<int64_t>(most)))});
+      throw InputError(
+          {.file = file,
+           .line = position_at(text, i).line,
+           .problem = "holds too many values in brackets",
+           .accepted = fmt::format("at most {}; write larger data as JSON", with_commas(static_cast<int64_t>(most)))});
     }
   }
 }
@@ -174,15 +184,32 @@ void check_size(std::string_view text, const std::string& file, const Limits& li
 Document parse_yaml(std::string_view text, const std::string& file, const Limits& limits) {
   text = checked_text(text, file, limits);
   check_size(text, file, limits);
-  Events events(file, limits);
+  // yaml-cpp takes the file's end behind a newline for the end of a quoted string, closed or not: a file that was cut
+  // off would pass. A document end marker inside a string is an error, so one is appended.
+  std::string marked(text);
+  int end_line = -1;
+  const size_t newline = text.rfind('\n');
+  if (newline != std::string_view::npos && text.find_first_not_of(" \t\r", newline + 1) == std::string_view::npos) {
+    if (newline + 1 != text.size()) marked += '\n';
+    end_line = static_cast<int>(std::count(marked.begin(), marked.end(), '\n'));
+    marked += "...\n";
+  }
+  Events events(file, limits, end_line);
   try {
-    std::istringstream stream{std::string(text)};
+    std::istringstream stream{marked};
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(events)) {
     }
   } catch (const YAML::Exception& error) {
     if (error.mark.is_null()) throw InputError({.file = file, .problem = error.msg});
-    refuse_at(file, {.line = error.mark.line + 1, .column = error.mark.column + 1}, error.msg);
+    const bool at_end = end_line >= 0 && error.mark.line >= end_line;
+    const Position at = at_end ? position_at(text, text.size()) : Position{error.mark.line + 1, error.mark.column + 1};
+    if (error.msg == YAML::ErrorMsg::EOF_IN_SCALAR || (at_end && error.msg == YAML::ErrorMsg::DOC_IN_SCALAR)) {
+      refuse_at(file, at, "the file ends inside a quoted string; was it cut off?");
+    }
+    if (error.msg == YAML::ErrorMsg::END_OF_SEQ_FLOW) refuse_at(file, at, "a list is not closed with ']'");
+    if (error.msg == YAML::ErrorMsg::END_OF_MAP_FLOW) refuse_at(file, at, "an object is not closed with '}'");
+    refuse_at(file, at, error.msg);
   }
   if (!events.has_value()) throw InputError({.file = file, .problem = "is empty", .accepted = "a YAML value"});
   return events.take();

@@ -293,6 +293,9 @@ void resolve_sharding(const Job& job, Plan& plan) {
     if (!known) refuse("--sharding", *job.sharding, "is not known", "ddp, zero1, zero2, zero3, fsdp, distributed_optimizer");
   }
   plan.shard_group = plan.dp * plan.cp;
+  if (!job.zero && !job.sharding && plan.shard_group > 1) {
+    plan.assumptions.push_back({"train.assume.zero", {{"stage", fmt::format("{}", plan.zero)}}});
+  }
   if (job.hybrid_shard) {
     if (plan.zero == 0) refuse("--hybrid-shard", fmt::format("{}", *job.hybrid_shard), "needs --zero 1, 2 or 3");
     if (plan.shard_group % *job.hybrid_shard != 0) {

@@ -29,7 +29,7 @@ Overheads overheads(const Plan& plan, const Device* device, const Constants& con
   communicator(plan.cp);
   communicator(plan.ep * plan.etp == plan.tp ? 1 : plan.ep * plan.etp);
   if (plan.dp * plan.cp > 1) {
-    for (const std::string& id : plan.rules.bucket_constants) out.communication.push_back(constants.get(id));
+    out.communication.insert(out.communication.end(), plan.rules.buckets.begin(), plan.rules.buckets.end());
   }
   return out;
 }
