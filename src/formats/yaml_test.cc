@@ -131,7 +131,7 @@ TEST(Yaml, RefusesWithOneLine) {
        "or !!null"},
       {"a: !!int x\n", "f:1: column 4: 'x' does not suit its tag !!int"},
       {"---\n", "f: is empty; accepted: a YAML value"},
-      {"a: [1\n", "f:1: column 4: a list is not closed with ']'"},
+      {"a: [1\n", "f:2: column 1: a list is not closed with ']'"},
       {"a: {b: [1, 2]\n\n", "f:3: column 1: an object is not closed with '}'"},
       {"a: [[1\n", "f:1: column 5: a list as a key, or a bracket that is never closed; accepted: a word"},
       {"a: \"x\n", "f:2: column 1: the file ends inside a quoted string; was it cut off?"},
