@@ -25,6 +25,8 @@ TEST(Yaml, ReadsValuesWithTheirLines) {
       {"a: &x 1\nb: &y {c: *x}\nd: *y\n", "{a: 1@1, b: {c: 1@2}@2, d: {c: 1@2}@3}@1"},
       {"a: !!str 3\nb: !!int \"3\"\nc: !!float 3\nd: ! 3\ne: !!null ''\nf: !!bool 'true'\n",
        "{a: '3'@1, b: 3@2, c: 3r@3, d: '3'@4, e: null@5, f: true@6}@1"},
+      {R"(a: "\N\_\L\P\e\xe9\u00e9\U0001F600")",
+       "{a: '\xc2\x85\xc2\xa0\xe2\x80\xa8\xe2\x80\xa9\x1b\xc3\xa9\xc3\xa9\xf0\x9f\x98\x80'@1}@1"},
       {"plain text with spaces", "'plain text with spaces'@1"},
       {"--- 5\n", "5@1"},
       {"a: 1\n...\n...\n# end\n", "{a: 1@1}@1"},
