@@ -10,7 +10,7 @@ namespace {
 // assertions for granted, which would be undefined behaviour. Here its assertions throw, in every build; except for
 // those on the first character of a key and of a value, which it looks at again and reports with the line a little
 // further.
-inline void toml_assert(bool holds, std::string_view condition) {
+constexpr void toml_assert(bool holds, std::string_view condition) {
   if (holds || condition == "is_bare_key_character(*cp) || is_string_delimiter(*cp)" ||
       condition == "is_string_delimiter(*cp) || is_bare_key_character(*cp)" ||
       condition == "!is_value_terminator(*cp)") {

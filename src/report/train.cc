@@ -48,7 +48,7 @@ std::string identity(const TrainAnswer& a, const Style& style) {
   if (!groups.empty()) parts.push_back(groups);
   if (p.textbook) parts.push_back(say(lang, "train.textbook"));
   std::string line;
-  for (const std::string& part : parts) line += (line.empty() ? "" : separator(style)) + std::string(part);
+  for (const std::string& part : parts) line += std::string(line.empty() ? std::string_view() : separator(style)) + part;
   return paragraph(style, line);
 }
 
