@@ -1,4 +1,4 @@
-# One static library a room, all built the same way.
+# How a room, a test, a fuzz target and a benchmark are built; each kind the same way everywhere.
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
@@ -14,6 +14,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
                                                 -Wno-stringop-overflow -Wno-array-bounds -Wno-missing-field-initializers)
 else()
   target_compile_options(vram_options INTERFACE -Wno-missing-field-initializers -Wno-missing-braces)
+  # lld links the sanitized test binaries in a fraction of the time that GNU ld takes.
+  include(CheckLinkerFlag)
+  check_linker_flag(CXX -fuse-ld=lld VRAM_HAS_LLD)
+  if(VRAM_HAS_LLD)
+    target_link_options(vram_options INTERFACE -fuse-ld=lld)
+  endif()
 endif()
 if(VRAM_WERROR)
   target_compile_options(vram_options INTERFACE -Werror)
@@ -27,8 +33,16 @@ if(VRAM_FUZZ)
   target_link_options(vram_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+# ./dev test builds these two in different presets: what runs inside a process under the sanitizers, and what runs the
+# command as a process.
+if(VRAM_TESTS)
+  enable_testing()
+  add_custom_target(unit_tests)
+  add_custom_target(process_tests)
+endif()
+
 # vram_room(name SOURCES a.cc b.cc USES base formats LINKS fmt::fmt TESTS a_test.cc)
-# TESTS become one test binary and one ctest entry, vram_<name>_test.
+# USES and LINKS of a room are the same for its tests, which become one binary and one ctest entry.
 function(vram_room name)
   cmake_parse_arguments(ROOM "" "" "SOURCES;USES;LINKS;TESTS" ${ARGN})
   add_library(vram_${name} STATIC ${ROOM_SOURCES})
@@ -42,18 +56,59 @@ function(vram_room name)
   endif()
 endfunction()
 
+# vram_test(name SOURCES a_test.cc USES rooms LINKS libraries [LABEL unit|process])
 function(vram_test name)
-  cmake_parse_arguments(TEST "" "" "SOURCES;USES;LINKS" ${ARGN})
+  cmake_parse_arguments(TEST "" "LABEL" "SOURCES;USES;LINKS" ${ARGN})
+  if(NOT TEST_LABEL)
+    set(TEST_LABEL unit)
+  endif()
   add_executable(vram_${name}_test ${TEST_SOURCES})
   foreach(used ${TEST_USES})
     target_link_libraries(vram_${name}_test PRIVATE vram_${used})
   endforeach()
   target_link_libraries(vram_${name}_test PRIVATE vram_options vram_rapidcheck GTest::gtest GTest::gtest_main ${TEST_LINKS})
   target_compile_definitions(vram_${name}_test PRIVATE VRAM_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  add_dependencies(${TEST_LABEL}_tests vram_${name}_test)
   add_test(NAME ${name} COMMAND vram_${name}_test)
-  set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS ${TEST_LABEL})
 endfunction()
 
-if(VRAM_TESTS)
-  enable_testing()
-endif()
+# vram_process_test(name COMMAND command arguments...): a test that runs a program, usually Python, on the built command.
+function(vram_process_test name)
+  cmake_parse_arguments(TEST "" "" "COMMAND" ${ARGN})
+  add_test(NAME ${name} COMMAND ${TEST_COMMAND} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS process)
+endfunction()
+
+# vram_fuzz(name SOURCES a_fuzz.cc USES rooms [SEEDS folder]): a libFuzzer program, vram_<name>_fuzz. With tests, a ctest
+# entry feeds it its seeds and some thousand mutations of them from a fixed random seed.
+function(vram_fuzz name)
+  cmake_parse_arguments(FUZZ "" "SEEDS" "SOURCES;USES" ${ARGN})
+  add_executable(vram_${name}_fuzz ${FUZZ_SOURCES})
+  foreach(used ${FUZZ_USES})
+    target_link_libraries(vram_${name}_fuzz PRIVATE vram_${used})
+  endforeach()
+  target_link_libraries(vram_${name}_fuzz PRIVATE vram_options)
+  target_link_options(vram_${name}_fuzz PRIVATE -fsanitize=fuzzer)
+  target_compile_definitions(vram_${name}_fuzz PRIVATE VRAM_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  if(VRAM_TESTS)
+    set(corpus ${CMAKE_BINARY_DIR}/corpus/${name})
+    file(MAKE_DIRECTORY ${corpus})
+    add_dependencies(unit_tests vram_${name}_fuzz)
+    add_test(NAME fuzz_${name}
+      COMMAND vram_${name}_fuzz -seed=1 -runs=5000 -max_total_time=20 -timeout=10 -rss_limit_mb=1024 ${corpus} ${FUZZ_SEEDS}
+      WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
+    set_tests_properties(fuzz_${name} PROPERTIES TIMEOUT 120 LABELS fuzz)
+  endif()
+endfunction()
+
+# vram_bench(name SOURCES a_bench.cc USES rooms): a Google Benchmark program, vram_<name>_bench.
+function(vram_bench name)
+  cmake_parse_arguments(BENCH "" "" "SOURCES;USES" ${ARGN})
+  add_executable(vram_${name}_bench ${BENCH_SOURCES})
+  foreach(used ${BENCH_USES})
+    target_link_libraries(vram_${name}_bench PRIVATE vram_${used})
+  endforeach()
+  target_link_libraries(vram_${name}_bench PRIVATE vram_options benchmark::benchmark benchmark::benchmark_main)
+  target_compile_definitions(vram_${name}_bench PRIVATE VRAM_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+endfunction()
