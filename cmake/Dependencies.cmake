@@ -1,7 +1,8 @@
 # System packages first; a pinned FetchContent for people whose system lacks them.
 include(FetchContent)
 
-# Off in what is fetched: we need the libraries, not their tests.
+# Off in what is fetched: we need the libraries, not their tests. Older projects honour these only under policy 77.
+set(CMAKE_POLICY_DEFAULT_CMP0077 NEW)
 set(JSON_BuildTests OFF)
 set(YAML_CPP_BUILD_TESTS OFF)
 set(YAML_CPP_BUILD_TOOLS OFF)
@@ -10,7 +11,7 @@ set(INSTALL_GTEST OFF)
 
 macro(vram_fetch name)  # name GIT_REPOSITORY address GIT_TAG commit
   message(STATUS "${name}: no system package, fetching a pinned version")
-  FetchContent_Declare(${name} ${ARGN} SYSTEM)
+  FetchContent_Declare(${name} SYSTEM ${ARGN})
   FetchContent_MakeAvailable(${name})
 endmacro()
 
@@ -65,10 +66,14 @@ if(VRAM_TESTS)
     target_link_libraries(vram_rapidcheck INTERFACE ${RAPIDCHECK_LIBRARY})
     target_include_directories(vram_rapidcheck SYSTEM INTERFACE ${RAPIDCHECK_INCLUDE_DIR})
   else()
-    # It has no releases, so a commit is named, and a shallow clone can't find one.
-    vram_fetch(rapidcheck GIT_REPOSITORY https://github.com/emil-e/rapidcheck
-               GIT_TAG a5724ea5b0b00147109b0605c377f1e54c353ba2)
-    add_library(vram_rapidcheck ALIAS rapidcheck)
+    # It has no releases, so a commit is named, and a shallow clone can't find one. Its submodules serve its own tests.
+    set(RC_ENABLE_GTEST ON)
+    message(STATUS "rapidcheck: no system package, fetching a pinned version")
+    FetchContent_Declare(rapidcheck SYSTEM GIT_REPOSITORY https://github.com/emil-e/rapidcheck
+                         GIT_TAG a5724ea5b0b00147109b0605c377f1e54c353ba2 GIT_SUBMODULES "")
+    FetchContent_MakeAvailable(rapidcheck)
+    add_library(vram_rapidcheck INTERFACE)
+    target_link_libraries(vram_rapidcheck INTERFACE rapidcheck rapidcheck_gtest)
   endif()
 endif()
 
