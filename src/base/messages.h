@@ -30,7 +30,7 @@ std::string say(Lang lang, std::string_view id, Args&&... args) {
   return fmt::vformat(text(lang, id), fmt::make_format_args(args...));
 }
 
-/// A sentence to be said later, in whichever language: a message id and its filled placeholders.
+/// A sentence to be said later, in whichever language: a message id and its parts filled in.
 struct Note {
   std::string id;
   std::vector<std::pair<std::string, std::string>> args;
