@@ -159,7 +159,9 @@ EVERYWHERE = [
 ]
 OUTSIDE_DATA = [
     (r"\b(?:TOD[O]|FIXM[E]|XX[X])\b", "unfinished work"),
-    (r"(?i)\bplaceholde[r]s?\b(?![=(])", "unfinished work"),  # but an attribute or a function may have that name
+    # The parts to fill in of a message may be called so; a thing that stands in for the real one may not.
+    (r"(?i)\b(?:an?|is|as|only|just) placeholde[r]\b|"
+     r"\bplaceholde[r]s? (?:text|values?|numbers?|figures?|data|results?|rows?|code|for|until)\b", "unfinished work"),
     (r"(?i)\blore[m]\b", "filler text"),
 ]
 

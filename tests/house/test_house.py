@@ -92,10 +92,10 @@ class HouseTest(unittest.TestCase):
         self.assert_found("order", house.check_rooms, {"CMakeLists.txt": "foreach(room side low middle host top)\n"})
 
     def test_words(self):
-        for bad in ("see /wor" + "k/x", "../share" + "d/x", "TO" + "DO: later", "XX" + "X", "FIX" + "ME", "Place" + "holder text",
+        for bad in ("see /wor" + "k/x", "../share" + "d/x", "TO" + "DO: later", "XX" + "X", "FIX" + "ME", "Place" + "holder text", "this is a place" + "holder",
                     "Lor" + "em ipsum", "from pypi" + ".org", "a helper" + " session"):
             self.assert_found("README.md:2", house.check_words, {"README.md": f"fine\n{bad}\n"})
-        for fine in ("see /network/x", '<input placeholde' + 'r="4096">', "build/fast/work/", "AXX" + "XB"):
+        for fine in ("see /network/x", '<input placeholde' + 'r="4096">', "its filled place" + "holders", "placehold" + "er(field)", "build/fast/work/", "AXX" + "XB"):
             self.assertEqual(self.problems(house.check_words, {"README.md": fine}), [], fine)
 
     def test_lengths(self):
