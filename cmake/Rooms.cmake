@@ -1,4 +1,4 @@
-# How a room, a test, a fuzz target and a benchmark are built; each kind the same way everywhere.
+# How a room, a test and a benchmark are built; each kind the same way everywhere. (Fuzz targets: fuzz/CMakeLists.txt.)
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
@@ -33,11 +33,10 @@ if(VRAM_FUZZ)
   target_link_options(vram_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# ./dev test builds these two in different presets: what runs inside a process under the sanitizers, and what runs the
-# command as a process.
+# ./dev test builds everything in the dev preset and runs what is labelled unit or fuzz; of the fast preset it builds
+# process_tests alone, and runs what is labelled process.
 if(VRAM_TESTS)
   enable_testing()
-  add_custom_target(unit_tests)
   add_custom_target(process_tests)
 endif()
 
@@ -68,7 +67,9 @@ function(vram_test name)
   endforeach()
   target_link_libraries(vram_${name}_test PRIVATE vram_options vram_rapidcheck GTest::gtest GTest::gtest_main ${TEST_LINKS})
   target_compile_definitions(vram_${name}_test PRIVATE VRAM_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  add_dependencies(${TEST_LABEL}_tests vram_${name}_test)
+  if(TEST_LABEL STREQUAL "process")
+    add_dependencies(process_tests vram_${name}_test)
+  endif()
   add_test(NAME ${name} COMMAND vram_${name}_test)
   set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS ${TEST_LABEL})
 endfunction()
@@ -78,28 +79,6 @@ function(vram_process_test name)
   cmake_parse_arguments(TEST "" "" "COMMAND" ${ARGN})
   add_test(NAME ${name} COMMAND ${TEST_COMMAND} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS process)
-endfunction()
-
-# vram_fuzz(name SOURCES a_fuzz.cc USES rooms [SEEDS folder]): a libFuzzer program, vram_<name>_fuzz. With tests, a ctest
-# entry feeds it its seeds and some thousand mutations of them from a fixed random seed.
-function(vram_fuzz name)
-  cmake_parse_arguments(FUZZ "" "SEEDS" "SOURCES;USES" ${ARGN})
-  add_executable(vram_${name}_fuzz ${FUZZ_SOURCES})
-  foreach(used ${FUZZ_USES})
-    target_link_libraries(vram_${name}_fuzz PRIVATE vram_${used})
-  endforeach()
-  target_link_libraries(vram_${name}_fuzz PRIVATE vram_options)
-  target_link_options(vram_${name}_fuzz PRIVATE -fsanitize=fuzzer)
-  target_compile_definitions(vram_${name}_fuzz PRIVATE VRAM_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  if(VRAM_TESTS)
-    set(corpus ${CMAKE_BINARY_DIR}/corpus/${name})
-    file(MAKE_DIRECTORY ${corpus})
-    add_dependencies(unit_tests vram_${name}_fuzz)
-    add_test(NAME fuzz_${name}
-      COMMAND vram_${name}_fuzz -seed=1 -runs=5000 -max_total_time=20 -timeout=10 -rss_limit_mb=1024 ${corpus} ${FUZZ_SEEDS}
-      WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
-    set_tests_properties(fuzz_${name} PROPERTIES TIMEOUT 120 LABELS fuzz)
-  endif()
 endfunction()
 
 # vram_bench(name SOURCES a_bench.cc USES rooms): a Google Benchmark program, vram_<name>_bench.
