@@ -12,6 +12,9 @@ struct Limits {
   size_t bytes = size_t{64} << 20;
   int depth = 64;
   size_t values = 2'000'000;
+  /// JSON only: read Infinity and -Infinity as null. Python writes them, and published model configs hold them
+  /// ("time_step_limit": [0.0, Infinity]). NaN stays refused.
+  bool infinity_is_null = false;
 };
 
 /// Untrusted text -> Document. InputError with file:line on malformed text, duplicate keys, numbers that are not
