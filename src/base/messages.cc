@@ -16,6 +16,7 @@ const std::vector<Message>& all_messages() {
 #include "base/messages/machine.def"
 #include "base/messages/units.def"
 #include "base/messages/training.def"
+#include "base/messages/fit.def"
 #undef VRAM_MESSAGE
   };
   return messages;
