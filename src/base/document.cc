@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -29,13 +30,19 @@ void Document::set(std::string key, Document value) {
 
 std::string_view Document::kind_name() const {
   switch (value_.index()) {
-    case 0: return "null";
-    case 1: return "true or false";
+    case 0:
+      return "null";
+    case 1:
+      return "true or false";
     case 2:
-    case 3: return "a number";
-    case 4: return "a string";
-    case 5: return "a list";
-    default: return "an object";
+    case 3:
+      return "a number";
+    case 4:
+      return "a string";
+    case 5:
+      return "a list";
+    default:
+      return "an object";
   }
 }
 
@@ -55,6 +62,23 @@ std::string Document::to_text() const {
     return out + "]";
   }
   return "{...}";
+}
+
+bool same_values(const Document& a, const Document& b) {
+  if (a.is_array() && b.is_array()) {
+    return std::equal(a.array().begin(), a.array().end(), b.array().begin(), b.array().end(), same_values);
+  }
+  if (a.is_object() && b.is_object()) {
+    return std::equal(a.object().begin(), a.object().end(), b.object().begin(), b.object().end(),
+                      [](const Document::Member& x, const Document::Member& y) {
+                        return x.first == y.first && same_values(x.second, y.second);
+                      });
+  }
+  if (a.is_null() || b.is_null()) return a.is_null() && b.is_null();
+  if (a.is_bool() || b.is_bool()) return a.is_bool() && b.is_bool() && a.boolean() == b.boolean();
+  if (a.is_string() || b.is_string()) return a.is_string() && b.is_string() && a.string() == b.string();
+  if (a.is_integer() && b.is_integer()) return a.integer() == b.integer();
+  return a.is_real() && b.is_real() && a.number() == b.number();
 }
 
 Fields::Fields(const Document& object, std::string file, std::string prefix)
@@ -115,6 +139,21 @@ std::optional<int64_t> whole(const Document& d) {
   return std::nullopt;
 }
 
+std::string not_whole(const Document& d) {
+  if (!d.is_real()) return fmt::format("is {}", d.kind_name());
+  return d.number() == std::floor(d.number()) ? "is out of range" : "is not a whole number";
+}
+
+[[noreturn]] void refuse_item(const Fields& fields, std::string_view name, size_t index, const Document& item,
+                              std::string problem, std::string accepted) {
+  throw InputError({.file = fields.file(),
+                    .line = item.line(),
+                    .field = fmt::format("{}{}[{}]", fields.prefix(), name, index),
+                    .value = item.to_text(),
+                    .problem = std::move(problem),
+                    .accepted = std::move(accepted)});
+}
+
 }  // namespace
 
 std::optional<int64_t> Fields::integer(Names names, Range range) const {
@@ -122,7 +161,7 @@ std::optional<int64_t> Fields::integer(Names names, Range range) const {
   if (!d) return std::nullopt;
   const std::string_view name = present(*document_, names);
   const auto value = whole(*d);
-  if (!value) refuse(name, fmt::format("is {}", d->is_real() ? "no whole number in range" : d->kind_name()), range_text(range));
+  if (!value) refuse(name, not_whole(*d), range_text(range));
   if (*value < range.low || *value > range.high) refuse(name, "is out of range", range_text(range));
   return value;
 }
@@ -161,8 +200,10 @@ std::optional<std::vector<int64_t>> Fields::integers(Names names, Range range) c
   std::vector<int64_t> out;
   for (const Document& item : d->array()) {
     const auto value = whole(item);
-    if (!value) refuse(name, fmt::format("holds {}", item.kind_name()), "a list of whole numbers");
-    if (*value < range.low || *value > range.high) refuse(name, fmt::format("holds {}", *value), range_text(range));
+    if (!value) refuse_item(*this, name, out.size(), item, not_whole(item), range_text(range));
+    if (*value < range.low || *value > range.high) {
+      refuse_item(*this, name, out.size(), item, "is out of range", range_text(range));
+    }
     out.push_back(*value);
   }
   return out;
@@ -175,7 +216,9 @@ std::optional<std::vector<std::string>> Fields::strings(Names names) const {
   if (!d->is_array()) refuse(name, fmt::format("is {}", d->kind_name()), "a list of strings");
   std::vector<std::string> out;
   for (const Document& item : d->array()) {
-    if (!item.is_string()) refuse(name, fmt::format("holds {}", item.kind_name()), "a list of strings");
+    if (!item.is_string()) {
+      refuse_item(*this, name, out.size(), item, fmt::format("is {}", item.kind_name()), "a list of strings");
+    }
     out.push_back(item.string());
   }
   return out;
@@ -184,8 +227,11 @@ std::optional<std::vector<std::string>> Fields::strings(Names names) const {
 int64_t Fields::required_integer(Names names, Range range) const {
   const auto value = integer(names, range);
   if (!value) {
-    throw InputError({.file = file_, .line = document_->line(), .field = prefix_ + std::string(*names.begin()),
-                      .problem = "is missing", .accepted = range_text(range)});
+    throw InputError({.file = file_,
+                      .line = document_->line(),
+                      .field = prefix_ + std::string(*names.begin()),
+                      .problem = "is missing",
+                      .accepted = range_text(range)});
   }
   return *value;
 }
@@ -193,8 +239,11 @@ int64_t Fields::required_integer(Names names, Range range) const {
 std::string Fields::required_string(Names names) const {
   auto value = string(names);
   if (!value) {
-    throw InputError({.file = file_, .line = document_->line(), .field = prefix_ + std::string(*names.begin()),
-                      .problem = "is missing", .accepted = "a string"});
+    throw InputError({.file = file_,
+                      .line = document_->line(),
+                      .field = prefix_ + std::string(*names.begin()),
+                      .problem = "is missing",
+                      .accepted = "a string"});
   }
   return *value;
 }
@@ -209,7 +258,7 @@ std::optional<Fields> Fields::object(Names names) const {
 std::vector<std::string> Fields::unused() const {
   std::vector<std::string> out;
   for (const auto& member : document_->object()) {
-    if (!used_.count(member.first)) out.push_back(member.first);
+    if (!member.second.is_null() && !used_.count(member.first)) out.push_back(member.first);
   }
   return out;
 }

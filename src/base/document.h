@@ -23,10 +23,13 @@ class Document {
 
   Document() = default;
   Document(bool value, int line = 0) : value_(value), line_(line) {}
+  Document(int value, int line = 0) : value_(int64_t{value}), line_(line) {}
   Document(int64_t value, int line = 0) : value_(value), line_(line) {}
   Document(double value, int line = 0) : value_(value), line_(line) {}
   Document(std::string value, int line = 0) : value_(std::move(value)), line_(line) {}
+  Document(std::string_view value, int line = 0) : value_(std::string(value)), line_(line) {}
   Document(const char* value, int line = 0) : value_(std::string(value)), line_(line) {}
+  Document(const void*, int = 0) = delete;  ///< a pointer would silently become a boolean
   Document(Array value, int line = 0) : value_(std::move(value)), line_(line) {}
   Document(Object value, int line = 0) : value_(std::move(value)), line_(line) {}
 
@@ -51,7 +54,7 @@ class Document {
 
   /// The member `key` of an object; null where this is no object or has no such member.
   const Document* find(std::string_view key) const;
-  /// Sets or replaces a member; turns a null document into an object.
+  /// Sets or replaces a member; turns a null document into an object. Precondition: null or an object.
   void set(std::string key, Document value);
 
   int line() const { return line_; }
@@ -66,6 +69,9 @@ class Document {
   std::variant<std::monostate, bool, int64_t, double, std::string, Array, Object> value_;
   int line_ = 0;
 };
+
+/// Whether two documents hold the same values of the same kinds in the same order; lines do not count.
+bool same_values(const Document& a, const Document& b);
 
 /// Inclusive limits of an integer field.
 struct Range {
@@ -112,6 +118,7 @@ class Fields {
   const std::string& prefix() const { return prefix_; }
   /// Names that were read and present (without prefix), sorted.
   const std::set<std::string, std::less<>>& used() const { return used_; }
+  /// Members that nobody asked for, in the file's order. Null members count as absent here as well.
   std::vector<std::string> unused() const;
 
  private:

@@ -1,5 +1,7 @@
 #include "base/error.h"
 
+#include <utf8proc.h>
+
 #include <algorithm>
 #include <cctype>
 #include <numeric>
@@ -14,11 +16,14 @@ std::string one_line(const Fault& f) {
     if (f.line > 0) out += ":" + std::to_string(f.line);
     out += ": ";
   }
-  if (!f.field.empty()) out += f.field + " ";
+  // Every part may hold text of a file: nothing reaches the terminal unfiltered, nothing breaks the line.
+  if (!f.field.empty()) out += printable(f.field, 200) + " ";
   if (!f.value.empty()) out += "'" + printable(f.value) + "' ";
-  out += f.problem;
-  if (!f.accepted.empty()) out += "; accepted: " + f.accepted;
-  if (!f.near_miss.empty()) out += ". Did you mean " + f.near_miss + "?";
+  out += printable(f.problem, 1000);
+  while (!out.empty() && out.back() == ' ') out.pop_back();
+  if (!f.accepted.empty()) out += "; accepted: " + printable(f.accepted, 2000);
+  if (!f.near_miss.empty()) out += ". Did you mean " + printable(f.near_miss, 200) + "?";
+  if (!f.hint.empty()) out += " (" + printable(f.hint, 200) + ")";
   return out;
 }
 
@@ -29,6 +34,22 @@ std::string folded(std::string_view text) {
     if (c != '-' && c != '_' && c != ' ') out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
   return out;
+}
+
+// Controls move the cursor or start escape sequences, format characters reorder what is read (bidirectional overrides),
+// line and paragraph separators break the line.
+bool is_shown(utf8proc_int32_t code) {
+  switch (utf8proc_category(code)) {
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP:
+    case UTF8PROC_CATEGORY_CO:
+    case UTF8PROC_CATEGORY_CN:
+      return false;
+    default:
+      return true;
+  }
 }
 
 size_t edit_distance(std::string_view a, std::string_view b) {
@@ -46,6 +67,12 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// The edit distance, or `limit` where the lengths alone make it that large: spares the work for most of a long list.
+size_t distance_below(size_t limit, std::string_view a, std::string_view b) {
+  const size_t gap = a.size() > b.size() ? a.size() - b.size() : b.size() - a.size();
+  return gap >= limit ? limit : edit_distance(a, b);
+}
+
 }  // namespace
 
 InputError::InputError(Fault fault) : std::runtime_error(one_line(fault)), fault_(std::move(fault)) {}
@@ -59,7 +86,7 @@ std::string near_miss(std::string_view word, const std::vector<std::string_view>
     const std::string have = folded(candidate);
     // An organisation prefix ("meta-llama/") is often left out; compare the last path part as well.
     const std::string tail = folded(candidate.substr(candidate.find_last_of('/') + 1));
-    size_t score = std::min(edit_distance(wanted, have), edit_distance(wanted, tail));
+    size_t score = std::min(distance_below(best_score + 1, wanted, have), distance_below(best_score + 1, wanted, tail));
     // A true prefix is nearer than its distance says: "Llama-3.1-70" for "Llama-3.1-70B-Instruct".
     if (tail.compare(0, wanted.size(), wanted) == 0) score = std::min<size_t>(score, 1);
     if (score < best_score || (score == best_score && !best.empty() && candidate.size() < best.size())) {
@@ -72,15 +99,19 @@ std::string near_miss(std::string_view word, const std::vector<std::string_view>
 
 std::string printable(std::string_view value, size_t limit) {
   std::string out;
-  for (char c : value) {
-    if (out.size() >= limit) {
-      while (!out.empty() && (static_cast<unsigned char>(out.back()) & 0xC0) == 0x80) out.pop_back();
-      if (!out.empty() && static_cast<unsigned char>(out.back()) >= 0xC0) out.pop_back();
-      out += "...";
-      break;
+  for (size_t i = 0; i < value.size();) {
+    utf8proc_int32_t code = 0;
+    const auto n = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(value.data()) + i,
+                                    static_cast<utf8proc_ssize_t>(std::min<size_t>(value.size() - i, 4)), &code);
+    const size_t length = n > 0 ? static_cast<size_t>(n) : 1;
+    const bool shown = n > 0 && is_shown(code);
+    if (out.size() + (shown ? length : 1) > limit) return out + "...";
+    if (shown) {
+      out += value.substr(i, length);
+    } else {
+      out += '?';
     }
-    const unsigned char u = static_cast<unsigned char>(c);
-    out += (u < 0x20 || u == 0x7f) ? '?' : c;
+    i += length;
   }
   return out;
 }

@@ -16,4 +16,12 @@ std::string pad_left(std::string_view text, size_t columns);
 /// `text` cut to at most `columns` of display width, with a trailing "..." where cut.
 std::string fit_width(std::string_view text, size_t columns);
 
+/// The offset of the first byte that begins no valid UTF-8 character (surrogates and overlong forms are invalid);
+/// npos where all is valid.
+size_t find_invalid_utf8(std::string_view text);
+
+/// The double nearest to a decimal number whatever the locale; infinite where it is out of range.
+/// Precondition: `text` is [-+]?digits[.digits][e[-+]digits] with at least one digit before the exponent.
+double decimal_to_double(std::string_view text);
+
 }  // namespace vram

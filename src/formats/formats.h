@@ -14,8 +14,8 @@ struct Limits {
   size_t values = 2'000'000;
 };
 
-/// Untrusted text -> Document. InputError with file:line on malformed text, duplicate keys, numbers that are not finite,
-/// and anything beyond the limits. Never executes or includes anything.
+/// Untrusted text -> Document. InputError with file:line on malformed text, duplicate keys, numbers that are not
+/// finite, and anything beyond the limits. Never executes or includes anything.
 Document parse_json(std::string_view text, const std::string& file, const Limits& limits = {});
 /// YAML 1.2 core values; anchors and aliases are refused beyond the value limit, tags other than the core ones refused.
 Document parse_yaml(std::string_view text, const std::string& file, const Limits& limits = {});

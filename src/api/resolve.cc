@@ -1,0 +1,217 @@
+#include "api/resolve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "formats/formats.h"
+
+namespace vram {
+namespace {
+
+constexpr size_t kConfigLimit = size_t{16} << 20;
+constexpr size_t kRowsLimit = size_t{4} << 20;
+
+bool ends_in(std::string_view text, std::string_view ending) {
+  return text.size() >= ending.size() && text.substr(text.size() - ending.size()) == ending;
+}
+
+// "./x", "/x", "../x", "x.json": written as a path. Other names are looked up in the catalogue first.
+bool written_as_path(const std::string& name) {
+  return name[0] == '/' || name.rfind("./", 0) == 0 || name.rfind("../", 0) == 0 || name == "." || name == ".." ||
+         ends_in(name, ".json");
+}
+
+std::string last_part(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path.substr(path.find_last_of('/') + 1);
+}
+
+// "7B", "1.5T", "350M": a size and nothing else. "7b" in a name such as "mistral-7b" does not count.
+std::optional<int64_t> size_of(const std::string& name) {
+  if (name.empty() || !std::isdigit(static_cast<unsigned char>(name[0]))) return std::nullopt;
+  try {
+    const int64_t n = parse_integer(name, Unit::count, "model");
+    return n > 0 ? std::optional<int64_t>(n) : std::nullopt;
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+std::vector<std::string> hand_fields(const Job& job) {
+  std::vector<std::string> out;
+  for (const Field& f : fields()) {
+    if (f.group == "model" && f.name != "model" && f.name != "set" && f.name != "params" && f.is_set(job)) {
+      out.push_back(option_name(f.name));
+    }
+  }
+  return out;
+}
+
+[[noreturn]] void unknown_model(const std::string& name) {
+  std::vector<std::string_view> known;
+  for (const CatalogueEntry& e : Catalogue::builtin().entries()) {
+    known.push_back(e.id);
+    known.insert(known.end(), e.aliases.begin(), e.aliases.end());
+  }
+  std::string near = near_miss(name, known);
+  if (!near.empty()) {
+    if (const CatalogueEntry* e = Catalogue::builtin().find(near)) near = e->id;
+  }
+  throw InputError(
+      {.field = "unknown model",
+       .value = name,
+       .accepted = near.empty() ? "a catalogue id, a config.json, a model directory or a size such as 7B" : "",
+       .near_miss = near,
+       .hint = "vram models lists all"});
+}
+
+DecoderByHand decoder_of(const Job& job, int64_t parameters) {
+  DecoderByHand d;
+  d.name = "by hand";
+  d.gpt = job.block && *job.block == "gpt";
+  d.parameters = parameters;
+  d.layers = job.layers.value_or(0);
+  d.hidden = job.hidden.value_or(0);
+  d.heads = job.heads.value_or(0);
+  d.kv_heads = job.kv_heads.value_or(0);
+  d.head_dim = job.head_dim.value_or(0);
+  d.ffn = job.ffn.value_or(0);
+  d.vocab = job.vocab.value_or(0);
+  d.experts = job.experts.value_or(0);
+  d.experts_per_token = job.experts_per_token.value_or(0);
+  return d;
+}
+
+Model read_file_model(const std::string& path, const Job& job, const Environment& environment) {
+  std::string file = path;
+  std::string name = last_part(path);
+  if (environment.is_directory(path)) {
+    file = path + (path.back() == '/' ? "" : "/") + "config.json";
+    if (!environment.is_file(file)) {
+      throw InputError({.file = path, .problem = "this directory holds no config.json"});
+    }
+  } else if (name == "config.json" && path.find('/') != std::string::npos) {
+    // The directory names the model.
+    const std::string folder = last_part(path.substr(0, path.find_last_of('/')));
+    if (!folder.empty() && folder != "." && folder != "..") name = folder;
+  }
+  const Limits limits{.bytes = kConfigLimit, .depth = 64, .values = 1'000'000};
+  const Document config = parse_json(environment.read_file(file, kConfigLimit), file, limits);
+  if (!job.set.empty()) return model_with_changes(config, file, name, job.set);
+  const std::string quant = file.substr(0, file.find_last_of('/') + 1) + "hf_quant_config.json";
+  if (environment.is_directory(path) && environment.is_file(quant)) {
+    return model_from_config(config, parse_json(environment.read_file(quant, kConfigLimit), quant, limits), file, name);
+  }
+  return model_from_config(config, file, name);
+}
+
+Model describe_by_hand(const Job& job, int64_t parameters) {
+  if (hand_fields(job).empty()) {
+    if (!job.set.empty()) {
+      throw InputError({.field = "--set",
+                        .value = job.set.front(),
+                        .problem = "changes a model with layers; this one is only a size",
+                        .accepted = "options such as --layers and --hidden"});
+    }
+    return model_of_size(parameters);
+  }
+  const DecoderByHand decoder = decoder_of(job, parameters);
+  if (job.set.empty()) return model_by_hand(decoder);
+  std::vector<std::string> assumptions;
+  const Document config = config_by_hand(decoder, assumptions);
+  Model model = model_with_changes(config, "the model by hand", decoder.name, job.set);
+  model.assumptions.insert(model.assumptions.end(), assumptions.begin(), assumptions.end());
+  return model;
+}
+
+}  // namespace
+
+void Knowledge::add_rows(const std::string& file) {
+  const std::string toml = environment_->read_file(file, kRowsLimit);
+  const Document rows = parse_toml(toml, file);
+  const bool has_devices = rows.find("device") != nullptr;
+  const bool has_constants = rows.find("constant") != nullptr;
+  if (has_devices == has_constants) {
+    throw InputError({.file = file,
+                      .problem = has_devices ? "holds both devices and constants" : "holds no rows",
+                      .accepted = "[[device]] tables, or [[constant]] tables in a file of their own"});
+  }
+  if (has_devices) {
+    devices_ = devices().with_rows_of(toml, file);
+  } else {
+    constants_ = constants().with_rows_of(toml, file);
+  }
+}
+
+bool has_model(const Job& job) { return !job.model.empty() || job.params || !hand_fields(job).empty(); }
+
+Model resolve_model(const Job& job, const Environment& environment) {
+  if (!has_model(job)) {
+    throw InputError({.field = "MODEL",
+                      .problem = "is missing",
+                      .accepted = "a catalogue id, a config.json, a model directory, a size such as 7B, or --params",
+                      .hint = "vram models lists all"});
+  }
+  const std::vector<std::string> by_hand = hand_fields(job);
+  if (job.model.empty()) return describe_by_hand(job, job.params.value_or(0));
+
+  const CatalogueEntry* entry = written_as_path(job.model) ? nullptr : Catalogue::builtin().find(job.model);
+  const bool on_disk =
+      !entry && (written_as_path(job.model) || environment.is_file(job.model) || environment.is_directory(job.model));
+  if (!entry && !on_disk) {
+    const auto size = size_of(job.model);
+    if (!size) unknown_model(job.model);
+    if (job.params && *job.params != *size) {
+      throw InputError({.field = "--params",
+                        .value = with_commas(*job.params),
+                        .problem = fmt::format("contradicts the model '{}'", job.model)});
+    }
+    return describe_by_hand(job, *size);
+  }
+  if (job.params || !by_hand.empty()) {
+    throw InputError(
+        {.field = job.params ? "--params" : by_hand.front(),
+         .problem = fmt::format("describes a model by hand, and '{}' is a known one", printable(job.model)),
+         .accepted = "--set FIELD=VALUE to change it"});
+  }
+  if (!entry) return read_file_model(job.model, job, environment);
+  const Catalogue& catalogue = Catalogue::builtin();
+  if (job.set.empty()) return catalogue.model(*entry);
+  Model model = model_with_changes(catalogue.config(*entry), "catalogue:" + std::string(entry->id),
+                                   std::string(entry->id), job.set);
+  model.origin = "catalogue";
+  return model;
+}
+
+Machine resolve_machine(const Job& job, const Knowledge& knowledge) {
+  if (job.on.empty()) {
+    throw InputError({.field = "--on",
+                      .problem = "is missing",
+                      .accepted = "cards such as 8xH100, 16x8xH100-80G, 4x80GB or local",
+                      .hint = "vram gpus lists all"});
+  }
+  Machine machine = parse_machine(job.on, knowledge.devices(), knowledge.environment(), knowledge.constants());
+  if (job.usable) {
+    if (!machine.device.memory_only && *job.usable > machine.device.marketing_bytes) {
+      throw InputError({.field = "--usable",
+                        .value = format_gib(*job.usable),
+                        .problem = fmt::format("exceeds the {} of {}", format_gib(machine.device.marketing_bytes),
+                                               machine.device.name)});
+    }
+    machine.device.process_bytes_low = *job.usable;
+    machine.device.process_bytes_high = *job.usable;
+  }
+  if (job.host_memory) machine.host_bytes_per_node = *job.host_memory;
+  if (job.pcie) machine.device.host_link = Link{"as given", *job.pcie, false};
+  if (job.price) {
+    machine.device.rent_low = *job.price;
+    machine.device.rent_high = *job.price;
+  }
+  return machine;
+}
+
+}  // namespace vram

@@ -1,0 +1,78 @@
+#include "training/schedule.h"
+
+#include <algorithm>
+
+namespace vram {
+
+std::vector<Pass> pass_order(Schedule schedule, int64_t pp, int64_t vpp, int64_t m, int64_t rank) {
+  std::vector<Pass> order;
+  order.reserve(static_cast<size_t>(2 * m * vpp));
+  if (schedule == Schedule::gpipe) {
+    for (int64_t i = 0; i < m; ++i) order.push_back({true, 0, i});
+    for (int64_t i = m; i-- > 0;) order.push_back({false, 0, i});
+    return order;
+  }
+  const int64_t total = m * vpp;
+  int64_t warmup = 0;
+  if (schedule == Schedule::one_f_one_b) {
+    warmup = std::min(m, pp - 1 - rank);
+  } else {
+    warmup = std::min(total, 2 * (pp - rank - 1) + (vpp - 1) * pp);
+  }
+  // The k-th virtual pass: groups of pp micro-batches go through chunk 0, then chunk 1, ...
+  const auto pass = [&](int64_t k, bool forward) {
+    const int64_t in_round = k % (pp * vpp);
+    const int64_t chunk = vpp == 1 ? 0 : in_round / pp;
+    const int64_t micro = vpp == 1 ? k : k / (pp * vpp) * pp + in_round % pp;
+    return Pass{forward, forward ? chunk : vpp - 1 - chunk, micro};
+  };
+  for (int64_t k = 0; k < warmup; ++k) order.push_back(pass(k, true));
+  for (int64_t k = warmup; k < total; ++k) {
+    order.push_back(pass(k, true));
+    order.push_back(pass(k - warmup, false));
+  }
+  for (int64_t k = total - warmup; k < total; ++k) order.push_back(pass(k, false));
+  return order;
+}
+
+namespace {
+
+bool dominates(const Moment& a, const Moment& b) {
+  if (a.forward != b.forward || a.chunk != b.chunk) return false;
+  // A first backward makes its gradients during the pass, a later one finds them: the later is never lower.
+  if (a.first_backward && !b.first_backward) return false;
+  for (size_t i = 0; i < a.in_flight.size(); ++i) {
+    if (a.in_flight[i] < b.in_flight[i]) return false;
+    if (!a.gradients[i] && b.gradients[i]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+ScheduleShape schedule_shape(Schedule schedule, int64_t pp, int64_t vpp, int64_t m) {
+  ScheduleShape shape;
+  for (int64_t rank = 0; rank < pp; ++rank) {
+    std::vector<Moment> kept;
+    std::vector<int64_t> in_flight(static_cast<size_t>(vpp), 0);
+    std::vector<bool> gradients(static_cast<size_t>(vpp), false);
+    for (const Pass& pass : pass_order(schedule, pp, vpp, m, rank)) {
+      const auto chunk = static_cast<size_t>(pass.chunk);
+      Moment now{pass.forward, pass.chunk, !pass.forward && !gradients[chunk], in_flight, gradients};
+      if (std::none_of(kept.begin(), kept.end(), [&](const Moment& k) { return dominates(k, now); })) {
+        kept.erase(std::remove_if(kept.begin(), kept.end(), [&](const Moment& k) { return dominates(now, k); }), kept.end());
+        kept.push_back(std::move(now));
+      }
+      if (pass.forward) {
+        ++in_flight[chunk];
+      } else {
+        --in_flight[chunk];
+        gradients[chunk] = true;
+      }
+    }
+    shape.ranks.push_back(std::move(kept));
+  }
+  return shape;
+}
+
+}  // namespace vram
