@@ -12,6 +12,7 @@ const std::vector<Message>& all_messages() {
 #include "base/messages/job.def"
 #include "base/messages/report.def"
 #include "base/messages/machine.def"
+#include "base/messages/serving.def"
 #include "base/messages/units.def"
 #undef VRAM_MESSAGE
   };

@@ -107,12 +107,15 @@ void resolve_reserve(ServePlan& plan, const Job& job) {
 void resolve_weights(ServePlan& plan, const Model& model, const Job& job) {
   plan.weights_dtype = job.weights_dtype.value_or("checkpoint");
   plan.given_weights = job.weights;
-  const bool has_table = model.shape_known && !model.tensors.empty();
+  plan.parameters = job.params.value_or(model.counts.parameters);
+  // A size given beside a shape counts: the tensors of the shape would sum to something else.
+  const bool has_table =
+      model.shape_known && !model.tensors.empty() && plan.parameters == model.counts.parameters;
   plan.weights_by_table = has_table && !job.weights && !job.textbook;
   const bool planned = plan.weights_by_table && plan.weights_dtype != "checkpoint";
   plan.model = std::make_shared<Model>(planned ? with_planned_quantization(model, plan.weights_dtype) : model);
   if (plan.weights_by_table || job.weights) return;
-  if (model.counts.parameters <= 0) {
+  if (plan.parameters <= 0) {
     throw InputError({.field = "--params", .problem = "is needed: the size of the model is unknown",
                       .accepted = "a count such as 7B"});
   }

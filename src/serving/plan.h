@@ -51,6 +51,7 @@ struct ServePlan {
   std::string weights_dtype;            ///< as served: "checkpoint" or the scheme
   bool weights_by_table = true;         ///< false: by size, `given_weights` or parameters times bytes
   std::optional<Bytes> given_weights;
+  int64_t parameters = 0;               ///< of the model, or as the job says
   KvFormat kv;
   bool kv_known = true;                 ///< false: no shapes, so no KV cache can be computed
   Reserve reserve = Reserve::modelled;

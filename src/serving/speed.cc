@@ -92,7 +92,10 @@ StageWork stage_work(const ServePlan& plan, const RankClass& rank) {
   }
   if (!plan.weights_by_table) {
     const auto parameters = static_cast<double>(model.counts.parameters);
-    const double active = model.counts.active > 0 ? static_cast<double>(model.counts.active) : parameters;
+    double active = static_cast<double>(plan.parameters);
+    if (plan.parameters == model.counts.parameters && model.counts.active > 0) {
+      active = static_cast<double>(model.counts.active);
+    }
     const auto ranks = static_cast<double>(plan.parallel.replica());
     out.weights_bytes /= static_cast<double>(plan.pooled());   // pooled cards read side by side
     out.token_flops = 2 * active / ranks;

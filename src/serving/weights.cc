@@ -216,7 +216,7 @@ void check_size_scheme(const std::string& scheme) {
 template <Number N>
 N weights_by_size(const ServePlan& plan) {
   if (plan.given_weights) return N::symbol("weights", *plan.given_weights);
-  const N p = N::symbol("P", plan.model->counts.parameters);
+  const N p = N::symbol("P", plan.parameters);
   const std::string& scheme = plan.weights_dtype;
   const ServingRules& r = plan.rules;
   if (scheme == "fp32") return p * N(4);
