@@ -1,5 +1,7 @@
 #include "base/messages.h"
 
+#include <fmt/args.h>
+
 #include <stdexcept>
 #include <unordered_map>
 
@@ -14,6 +16,7 @@ const std::vector<Message>& all_messages() {
 #include "base/messages/machine.def"
 #include "base/messages/serving.def"
 #include "base/messages/units.def"
+#include "base/messages/training.def"
 #undef VRAM_MESSAGE
   };
   return messages;
@@ -28,6 +31,12 @@ std::string_view text(Lang lang, std::string_view id) {
   const auto found = index.find(id);
   if (found == index.end()) throw std::logic_error("no message '" + std::string(id) + "'");
   return lang == Lang::zh ? found->second->zh : found->second->en;
+}
+
+std::string say(Lang lang, const Note& note) {
+  fmt::dynamic_format_arg_store<fmt::format_context> store;
+  for (const auto& [name, value] : note.args) store.push_back(fmt::arg(name.c_str(), value));
+  return fmt::vformat(text(lang, note.id), store);
 }
 
 Lang lang_from_locale(const char* name) {

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace vram {
@@ -28,6 +29,13 @@ template <class... Args>
 std::string say(Lang lang, std::string_view id, Args&&... args) {
   return fmt::vformat(text(lang, id), fmt::make_format_args(args...));
 }
+
+/// A sentence to be said later, in whichever language: a message id and its filled placeholders.
+struct Note {
+  std::string id;
+  std::vector<std::pair<std::string, std::string>> args;
+};
+std::string say(Lang lang, const Note& note);
 
 /// The language of `name` ("en", "zh", "zh_CN.UTF-8", "C"); nullptr or unknown give English.
 Lang lang_from_locale(const char* name);

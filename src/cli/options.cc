@@ -96,6 +96,18 @@ std::string spellings(const Field& field) {
                     .hint = hint});
 }
 
+[[noreturn]] void lacks_value(const std::string& name, const VerbEntry& verb) {
+  std::string accepted;
+  for (std::span<const Option> options : {common_options(), std::span<const Option>(verb.options)}) {
+    for (const Option& o : options) {
+      if (o.name == dashed(name)) accepted = o.value;
+    }
+  }
+  const Field* field = name.size() > 2 ? find_field(std::string_view(name).substr(2)) : nullptr;
+  if (accepted.empty() && field) accepted = field->accepted();
+  throw InputError({.field = name, .problem = "lacks a value", .accepted = accepted});
+}
+
 [[noreturn]] void unknown_verb(const std::string& word) {
   std::vector<std::string_view> names = {"help"};
   for (const VerbEntry& v : verbs()) names.push_back(v.name);
@@ -215,10 +227,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     std::vector<std::string> reversed(rest.rbegin(), rest.rend());
     parser.app.parse(reversed);
   } catch (const CLI::ArgumentMismatch&) {
-    const std::string name = rest.empty() ? "" : rest.back();
-    const Field* field = name.size() > 2 ? find_field(std::string_view(name).substr(2)) : nullptr;
-    throw InputError(
-        {.field = name, .problem = "lacks a value", .accepted = field ? field->accepted() : std::string()});
+    lacks_value(rest.empty() ? std::string() : rest.back(), verb);
   } catch (const CLI::ParseError& e) {
     throw InputError({.field = "command line:", .problem = printable(e.what(), 200)});
   }

@@ -14,13 +14,13 @@ namespace {
   throw InputError({.field = "unexpected word", .value = word, .accepted = std::move(accepted)});
 }
 
-Reply run_models(const Request& request, const Knowledge& knowledge) {
+Reply run_models(Request& request, const Knowledge& knowledge) {
   std::vector<std::string> words = request.words;
   const bool show = !words.empty() && words.front() == "show";
   const bool tensors = request.has("--tensors");
   if (!words.empty() && (show || words.front() == "list")) words.erase(words.begin());
   if (show || has_model(request.job)) {
-    Job job = request.job;
+    Job& job = request.job;
     if (!words.empty() && !job.model.empty()) unexpected(words.front(), "one model");
     if (!words.empty()) {
       set_field(job, *find_field("model"), words.front(), "model");

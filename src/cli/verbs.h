@@ -52,7 +52,8 @@ struct VerbEntry {
   bool takes_model = false;  ///< the first word is the model
   std::vector<Example> examples;
   std::vector<Option> options;
-  Reply (*run)(const Request& request, const Knowledge& knowledge);
+  /// May complete the request's job from its words: --save writes what was answered.
+  Reply (*run)(Request& request, const Knowledge& knowledge);
 };
 
 std::span<const VerbEntry> verbs();

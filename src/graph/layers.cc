@@ -476,13 +476,12 @@ Block<N> layer_block(const Model& model, const LayerKind& kind, const Dims<N>& d
 template <Number N>
 Block<N> embedding_block(const Model& model, const Dims<N>& dims, const LayerOptions& options) {
   Builder<N> b(model, dims, options);
+  // Token ids are int64, and the embedding keeps them for its backward.
   b.block().input = b.store("token ids", "embedding", dims.tokens() * N(8), false);
   b.block().input_needs_gradient = false;
   const BlockId x = b.store("hidden state", "residual", b.stream(b.e() * b.h()));
-  const BlockId ids = b.store("token ids", "embedding", dims.tokens() * N(8), false);
   Operation& o = b.op(Kernel::gather_rows, "embedding", {b.block().input}, {x});
-  o.aux = {ids};
-  (void)model;
+  o.aux = {b.block().input};
   b.block().output = b.dropout(x, "embedding dropout", options.hidden_dropout);
   return b.take();
 }

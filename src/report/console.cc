@@ -242,7 +242,8 @@ std::string paragraph(const Style& style, std::string_view text, int first, int 
 }
 
 std::string answer_line(const Style& style, Tone tone, std::string_view text) {
-  const std::string lines = wrap(text, style.width);
+  // Kept as it is where it fits: wrapping would fold the spaces that set a name apart.
+  const std::string lines = width_of(text) <= style.width ? std::string(text) + '\n' : wrap(text, style.width);
   if (!style.color) return lines;
   std::string out;
   for (const std::string& line : lines_of(lines)) {

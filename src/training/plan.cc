@@ -103,12 +103,12 @@ void resolve_precision(const Job& job, const Rules& rules, Plan& plan) {
   plan.precision = word<Precision>(job.precision, "precision",
                                    {Precision::fp32, Precision::bf16, Precision::fp16, Precision::bf16_pure, Precision::fp8},
                                    precision_name, Precision::bf16);
-  if (!job.precision) plan.assumptions.push_back("precision bf16 mixed");
+  if (!job.precision) plan.assumptions.push_back({"train.assume.precision", {}});
   plan.optimizer = word<Optimizer>(job.optimizer, "optimizer",
                                    {Optimizer::adamw, Optimizer::adamw8bit, Optimizer::sgd, Optimizer::sgd_momentum,
                                     Optimizer::adafactor, Optimizer::lion, Optimizer::muon, Optimizer::none},
                                    optimizer_name, Optimizer::adamw);
-  if (!job.optimizer) plan.assumptions.push_back("optimizer AdamW");
+  if (!job.optimizer) plan.assumptions.push_back({"train.assume.optimizer", {}});
   switch (plan.precision) {
     case Precision::fp32:
       plan.weight_bytes = plan.gradient_bytes = plan.element_bytes = plan.moment_bytes = 4;
@@ -157,13 +157,22 @@ void resolve_groups(const Model& model, const Machine* machine, const Job& job, 
   plan.ep = job.expert_parallel.value_or(1);
   // Without expert parallelism experts are cut by tensor parallelism like every other matrix.
   plan.etp = job.expert_tensor_parallel.value_or(plan.ep == 1 || rules.etp_follows_tp ? plan.tp : 1);
+  if (model.shape_known) {
+    const int64_t heads = query_heads(model);
+    if (heads > 0 && (plan.tp > heads || heads % plan.tp != 0)) {
+      refuse("--tensor-parallel", fmt::format("{}", plan.tp),
+             fmt::format("does not divide the {} query heads of {}", heads, model.name), divisors(heads, machine ? machine->cards() : 1024));
+    }
+  }
   const int64_t model_parallel = plan.tp * plan.cp * plan.pp;
   if (machine) {
     const int64_t cards = machine->cards();
     if (cards % model_parallel != 0) {
-      refuse("--tensor-parallel x --context-parallel x --pipeline-parallel",
-             fmt::format("{} x {} x {} = {}", plan.tp, plan.cp, plan.pp, model_parallel),
-             fmt::format("does not divide the {} cards of {}", cards, machine->text), "sizes whose product divides the cards");
+      refuse(plan.tp > 1 ? "--tensor-parallel" : plan.pp > 1 ? "--pipeline-parallel" : "--context-parallel",
+             fmt::format("{}", plan.tp > 1 ? plan.tp : plan.pp > 1 ? plan.pp : plan.cp),
+             fmt::format("makes tp·cp·pp = {}·{}·{} = {}, which does not divide the {} cards of {}", plan.tp, plan.cp, plan.pp,
+                         model_parallel, cards, machine->text),
+             "sizes whose product divides the cards");
     }
     plan.dp = job.data_parallel.value_or(cards / model_parallel);
     if (plan.dp * model_parallel != cards) {
@@ -176,11 +185,6 @@ void resolve_groups(const Model& model, const Machine* machine, const Job& job, 
     plan.dp = job.data_parallel.value_or(1);
   }
   if (model.shape_known) {
-    const int64_t heads = query_heads(model);
-    if (heads > 0 && (plan.tp > heads || heads % plan.tp != 0)) {
-      refuse("--tensor-parallel", fmt::format("{}", plan.tp),
-             fmt::format("does not divide the {} query heads of {}", heads, model.name), divisors(heads, 1024));
-    }
     if (plan.pp * plan.vpp > model.layers()) {
       refuse("--pipeline-parallel", fmt::format("{}", plan.pp),
              fmt::format("with {} virtual stages each needs more layers than the {} of {}", plan.vpp, model.layers(), model.name),
@@ -216,7 +220,7 @@ void resolve_groups(const Model& model, const Machine* machine, const Job& job, 
     refuse("--sequence-parallel", "true", "needs tensor_parallel of at least 2", "false");
   }
   if (!job.sequence_parallel && plan.tp > 1) {
-    plan.assumptions.push_back(plan.sequence_parallel ? "sequence parallelism on" : "sequence parallelism off");
+    plan.assumptions.push_back({plan.sequence_parallel ? "train.assume.sp_on" : "train.assume.sp_off", {}});
   }
   plan.schedule = word<Schedule>(job.schedule, "schedule", {Schedule::one_f_one_b, Schedule::interleaved, Schedule::gpipe},
                                  schedule_name, plan.vpp > 1 ? Schedule::interleaved : Schedule::one_f_one_b);
@@ -231,9 +235,9 @@ void resolve_groups(const Model& model, const Machine* machine, const Job& job, 
 
 void resolve_batch(const Model& model, const Job& job, Plan& plan) {
   plan.sequence = job.sequence.value_or(4096);
-  if (!job.sequence) plan.assumptions.push_back("sequence 4,096");
+  if (!job.sequence) plan.assumptions.push_back({"train.assume.sequence", {{"tokens", with_commas(plan.sequence)}}});
   plan.micro_batch = job.micro_batch.value_or(1);
-  if (!job.micro_batch) plan.assumptions.push_back("micro-batch 1");
+  if (!job.micro_batch) plan.assumptions.push_back({"train.assume.micro_batch", {}});
   if (plan.sequence % plan.cp != 0) {
     refuse("--context-parallel", fmt::format("{}", plan.cp), fmt::format("does not divide the sequence of {} tokens", plan.sequence),
            divisors(plan.sequence, 256));
@@ -263,7 +267,7 @@ void resolve_batch(const Model& model, const Job& job, Plan& plan) {
     plan.micro_batches = *job.gradient_accumulation;
   } else {
     plan.micro_batches = plan.pp > 1 ? 4 * plan.pp : 1;
-    if (plan.pp > 1) plan.assumptions.push_back(fmt::format("{} micro-batches a step", plan.micro_batches));
+    if (plan.pp > 1) plan.assumptions.push_back({"train.assume.micro_batches", {{"n", with_commas(plan.micro_batches)}}});
   }
   if (plan.schedule == Schedule::interleaved && plan.micro_batches % plan.pp != 0) {
     refuse("--gradient-accumulation", fmt::format("{}", plan.micro_batches),
@@ -289,6 +293,9 @@ void resolve_sharding(const Job& job, Plan& plan) {
     if (!known) refuse("--sharding", *job.sharding, "is not known", "ddp, zero1, zero2, zero3, fsdp, distributed_optimizer");
   }
   plan.shard_group = plan.dp * plan.cp;
+  if (!job.zero && !job.sharding && plan.shard_group > 1) {
+    plan.assumptions.push_back({"train.assume.zero", {{"stage", fmt::format("{}", plan.zero)}}});
+  }
   if (job.hybrid_shard) {
     if (plan.zero == 0) refuse("--hybrid-shard", fmt::format("{}", *job.hybrid_shard), "needs --zero 1, 2 or 3");
     if (plan.shard_group % *job.hybrid_shard != 0) {
@@ -322,13 +329,13 @@ Plan resolve_plan(const Model& model, const Machine* machine, const Job& job, co
 
   plan.recompute = word<Recompute>(job.recompute, "recompute", {Recompute::none, Recompute::selective, Recompute::full},
                                    recompute_name, Recompute::none);
-  if (!job.recompute) plan.assumptions.push_back("no recomputation");
+  if (!job.recompute) plan.assumptions.push_back({"train.assume.no_recompute", {}});
   if (job.attention && *job.attention != "flash" && *job.attention != "eager") {
     refuse("--attention", *job.attention, "is not known", "flash, eager");
   }
   // The textbook formulas were written for unfused attention.
   plan.flash = job.attention ? *job.attention == "flash" : !job.textbook;
-  if (!job.attention) plan.assumptions.push_back(plan.flash ? "flash attention" : "unfused attention");
+  if (!job.attention) plan.assumptions.push_back({plan.flash ? "train.assume.flash" : "train.assume.unfused", {}});
   plan.rules.kernels.attention_fused = plan.flash;
   if (!model.kinds.empty()) {
     plan.hidden_dropout = job.dropout.value_or(0);
@@ -341,7 +348,7 @@ Plan resolve_plan(const Model& model, const Machine* machine, const Job& job, co
              "a catalogue model, a config.json, or --layers, --hidden, ...");
     }
     plan.adapters.rank = job.lora_rank.value_or(16);
-    if (!job.lora_rank) plan.assumptions.push_back("adapters of rank 16");
+    if (!job.lora_rank) plan.assumptions.push_back({"train.assume.rank", {}});
     plan.adapters.bytes = rules.adapter_bytes;
     if (job.lora_dtype) {
       if (*job.lora_dtype == "fp32") plan.adapters.bytes = 4;
@@ -357,7 +364,7 @@ Plan resolve_plan(const Model& model, const Machine* machine, const Job& job, co
         else refuse("--lora-targets", t, "is not known", "attention, mlp, all");
       }
     } else {
-      plan.assumptions.push_back("adapters on all linear layers");
+      plan.assumptions.push_back({"train.assume.targets", {}});
     }
     // The frozen base is kept in 16 bits whatever the adapters use.
     plan.weight_bytes = plan.precision == Precision::fp32 ? 4 : 2;

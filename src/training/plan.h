@@ -45,7 +45,7 @@ struct Plan {
   // Bytes of one parameter.
   int64_t weight_bytes = 2, gradient_bytes = 2, gradient_copy_bytes = 0, master_bytes = 4, moment_bytes = 4;
   int64_t element_bytes = 2;
-  std::vector<std::string> assumptions;     ///< what the job did not say, one clause each
+  std::vector<Note> assumptions;            ///< what the job did not say, one clause each
 
   int64_t cards() const { return tp * cp * pp * dp; }
   int64_t expert_dp() const { return tp * cp * dp / (ep * etp); }

@@ -16,18 +16,18 @@ struct Rules {
   KernelChoice kernels;
   // Mixed precision: bytes of the gradient kept for each parameter, and whether it exists from the start of the process.
   int64_t gradient_bytes = 2;
-  bool gradients_from_start = false;
+  bool gradients_from_start = true;
   bool weight_is_master = false;            ///< FSDP: the fp32 shard is the parameter; 16-bit copies exist while gathered
   // Parameters gathered for compute (ZeRO-3, FSDP).
   int64_t gather_bytes = 2;                 ///< of one gathered parameter
   int64_t prefetch = 1;                     ///< layers gathered ahead of the one that computes
   int64_t reduce_bytes = 0;                 ///< of one parameter of a layer, in the staging buffer of its reduce-scatter
-  std::vector<std::string> bucket_constants;  ///< data rows for communication buckets, in bytes; summed
+  std::vector<Constant> buckets;            ///< communication buckets, in bytes; summed
   int64_t step_copy_bytes = 0;              ///< fp32 gradient copy of the local shard during the optimizer step
   int64_t default_zero = 0;
   bool etp_follows_tp = false;              ///< expert tensor parallelism defaults to tensor parallelism (Megatron)
   int64_t adapter_bytes = 4;
-  std::vector<std::string> workspace_constants;  ///< data rows for library workspaces, in bytes; summed
+  std::vector<std::string> workspace_constants;  ///< data rows for library workspaces; "id.*" picks the device's row
 };
 
 }  // namespace vram

@@ -71,9 +71,8 @@ void count(const Tensor& t, const Model& model, const Plan& plan, int64_t layer,
   }
   if (plan.frozen()) {
     // Stored bytes of a quantized base divide as its elements do.
-    const __int128 all = static_cast<__int128>(t.stored_bytes) * n;
-    const int64_t one_copy = std::max<int64_t>(1, t.elements());
-    c.base_bytes += plan.task == Task::qlora ? static_cast<int64_t>((all + one_copy - 1) / one_copy) : n * plan.weight_bytes;
+    c.base_bytes += plan.task == Task::qlora ? mul_div_up(t.stored_bytes, n, std::max<int64_t>(1, t.elements()))
+                                             : n * plan.weight_bytes;
     if (adapted(t, plan.adapters) && !is_expert(t)) c.adapters += adapter_elements(t, plan);
   }
 }
