@@ -149,7 +149,7 @@ class Account {
     const auto step = program_.procedure("forward and sample");
     const auto add = [&](std::string name, N bytes) {
       return program_.storage({.name = std::move(name),
-                               .owner = "working set",
+                               .owner = "forward",
                                .category = Category::workspace,
                                .life = Life::operation,
                                .bytes = bytes});
