@@ -27,8 +27,8 @@ std::string_view role_name(Role role);
 /// How tensor and expert parallelism cut a tensor.
 enum class Shard : uint8_t {
   replicated,   ///< a whole copy on every tensor-parallel rank
-  column,       ///< output rows (dimension 0) divided by tensor_parallel
-  row,          ///< input columns (last dimension) divided by tensor_parallel
+  column,       ///< outputs (dimension 0; the last of GPT-2's transposed matrices) divided by tensor_parallel
+  row,          ///< inputs (the other dimension) divided by tensor_parallel
   kv_column,    ///< as column, but never below one KV head: heads replicate beyond kv_heads ranks
   vocab,        ///< vocabulary rows divided by tensor_parallel, after padding
   expert_column, expert_row, expert_replicated  ///< experts divided by expert_parallel, then by expert tensor parallel
@@ -44,7 +44,7 @@ struct Tensor {
   Role role = Role::other;
   Shard shard = Shard::replicated;
   std::string module;              ///< owner: "model.layers.{layer}.self_attn"
-  int64_t experts = 1;             ///< copies for {expert} = 0 .. experts-1
+  int64_t experts = 1;             ///< copies for {expert} = 0 .. experts-1; stacked experts are dimension 0 instead
   bool learned = true;             ///< false: buffers, copies of tied tensors, quantization side tensors
   bool linear = false;             ///< a matmul weight that a quantization scheme may convert
   int64_t elements() const;        ///< of one copy; throws OverflowError
@@ -74,16 +74,21 @@ struct Attention {
   bool output_gate = false;              ///< q projection is twice as wide (qwen3_next)
   bool sinks = false;
   bool shares_kv = false;                ///< reuses another layer's KV cache (gemma3n)
+  bool shared_key_value = false;         ///< one vector serves as key and value, and is cached once (deepseek_v4)
+  bool k_equals_v = false;               ///< no value projection: V is computed from K's (gemma4 full layers)
   bool cross = false;                    ///< has cross attention besides (encoder-decoder)
   // MLA
   int64_t q_lora_rank = 0, kv_lora_rank = 0, rope_head_dim = 0, nope_head_dim = 0;
   // Sparse index (DeepSeek-V3.2, GLM-5)
   int64_t index_heads = 0, index_head_dim = 0, index_topk = 0;
+  /// DeepSeek-V4: besides the window, one entry of head_dim (+ index_head_dim) numbers per `compress_ratio` tokens; 0: none.
+  int64_t compress_ratio = 0;
   // Recurrent kinds: state of one sequence = state_elements + conv_elements numbers.
   int64_t state_elements = 0, conv_elements = 0;
   int64_t inner = 0, state_dim = 0, conv_kernel = 0, groups = 0;
   /// Numbers this layer caches per token (K and V, or the MLA latent); 0 for recurrent kinds. Before tensor parallelism.
   int64_t cache_elements_per_token() const;
+  bool operator==(const Attention&) const = default;
 };
 
 enum class MlpKind : uint8_t { none, plain, gated, moe };
@@ -97,6 +102,10 @@ struct Mlp {
   int64_t experts = 0, experts_per_token = 0, expert_ffn = 0, shared_ffn = 0;
   bool expert_gated = true;
   bool expert_bias = false;
+  bool shared_gate = false;              ///< a learned gate scales the shared expert (qwen2_moe)
+  int64_t latent = 0;                    ///< experts work in this width, projected from and to hidden (nemotron_h, kimi_k3)
+  int64_t dense_ffn = 0;                 ///< a dense MLP beside the experts of the same layer (gemma4)
+  bool operator==(const Mlp&) const = default;
 };
 
 enum class NormKind : uint8_t { rmsnorm, layernorm, none };
@@ -110,6 +119,7 @@ struct LayerKind {
   bool parallel = false;                 ///< attention and MLP read the same norm (cohere, gptj, falcon-7b)
   bool encoder = false;
   double attention_dropout = 0, hidden_dropout = 0;
+  bool operator==(const LayerKind&) const = default;
 };
 
 /// A quantization scheme as a checkpoint declares it (quantization_config), or as a plan would apply it.
@@ -123,13 +133,14 @@ struct Quantization {
 struct Counts {
   int64_t parameters = 0;        ///< learned: text, vision and audio; a tied head once; no MTP layers
   int64_t text = 0, encoder = 0, vision = 0, audio = 0, mtp = 0;
-  int64_t active = 0;            ///< parameters one token passes through (experts_per_token of the experts)
+  int64_t active = 0;            ///< text and encoder parameters one token passes through (experts_per_token of the experts)
   int64_t embedding = 0;         ///< input embedding and positions; a tied head is in here
   int64_t head = 0;              ///< separate output head
   int64_t expert = 0;            ///< routed experts
   int64_t stored_elements = 0;   ///< numbers in the published file: learned + buffers + copies + scales + MTP
-  Bytes stored_bytes = 0;
-  int64_t tensors = 0;
+  Bytes stored_bytes = 0;        ///< of the published file
+  Bytes loaded_bytes = 0;        ///< what an engine keeps: learned tensors and their scales, no MTP layers, copies or buffers
+  int64_t tensors = 0;           ///< tensors in the published file
 };
 
 /// A model whose shapes are known, or only its size (shape_known false, counts.parameters given).
@@ -164,8 +175,35 @@ void for_each_tensor(const Model& model,
 /// Reads a Hugging Face config.json. `name` labels the model. InputError names file, line and field.
 Model model_from_config(const Document& config, const std::string& file, std::string name);
 
+/// The same with the checkpoint's hf_quant_config.json (ModelOpt); it counts where `config` declares no quantization.
+Model model_from_config(const Document& config, const Document& hf_quant_config, const std::string& file,
+                        std::string name);
+
 /// A model known only by its size: "7B". No layers, no tensors.
 Model model_of_size(int64_t parameters);
+
+/// A decoder described in a few numbers; what is 0 or absent is assumed and listed in Model::assumptions.
+struct DecoderByHand {
+  std::string name;
+  bool gpt = false;                      ///< block: gpt (LayerNorm, biases, plain MLP, learned positions) or llama
+  int64_t parameters = 0;                ///< wanted size where no shape is given: layers and hidden are chosen near it
+  int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn = 0, vocab = 0, positions = 0;
+  int64_t experts = 0, experts_per_token = 0, expert_ffn = 0;
+  std::optional<bool> tied_embeddings;
+};
+/// The config that stands for `decoder` ("model_type": "decoder"), with the assumed fields named.
+Document config_by_hand(const DecoderByHand& decoder, std::vector<std::string>& assumptions);
+Model model_by_hand(const DecoderByHand& decoder);
+
+/// The model with its linear weights stored in another scheme (embeddings, head, routers, norms, towers and MTP layers keep
+/// theirs): "fp8", "fp8_block", "int8", "int4", "awq", "gptq4", "gptq8", "nf4", "nvfp4", "mxfp4"; "bf16", "fp16" and "fp32"
+/// undo any scheme. InputError for unknown schemes, with near misses.
+Model with_planned_quantization(const Model& model, std::string_view scheme);
+/// The schemes that with_planned_quantization knows.
+const std::vector<std::string_view>& planned_quantizations();
+
+/// The model types that are read exactly, sorted.
+std::vector<std::string_view> known_families();
 
 /// Applies "kv_heads=8"-style changes to a config and reads it again; the result is marked hypothetical.
 /// InputError for unknown fields (with near misses) and impossible values.
@@ -185,10 +223,18 @@ class Catalogue {
   const CatalogueEntry* find(std::string_view name) const;
   /// The config of an entry, parsed now. `file` for errors is "catalogue:ID".
   Document config(const CatalogueEntry& entry) const;
+  /// Where the entry's config was read.
+  std::string source(const CatalogueEntry& entry) const;
   Model model(const CatalogueEntry& entry) const;
+  /// What the published file of the exact id `id` holds besides its parameters ("duplicate_lm_head", "causal_mask",
+  /// "rotary_inv_freq", "mtp_embeddings", ...); empty for other names.
+  std::vector<std::string> stores(std::string_view id) const;
 
  private:
+  Catalogue();
   std::vector<CatalogueEntry> entries_;
+  std::vector<std::string_view> lines_;   // of the embedded file, in step with entries_
+  std::vector<std::pair<std::string, size_t>> keys_;  // folded id, alias or last path part -> entry, sorted
 };
 
 }  // namespace vram
