@@ -8,7 +8,7 @@
 namespace vram {
 
 struct Traced::Node {
-  enum class Op : uint8_t { literal, symbol, constant, add, sub, mul, ceil_div, max };
+  enum class Op : uint8_t { literal, symbol, constant, add, sub, mul, ceil_div, floor_div, max };
   Op op = Op::literal;
   bool overflow = false;
   int64_t value = 0;
@@ -39,7 +39,7 @@ template <class Apply>
 std::shared_ptr<const Node> binary(Op op, std::shared_ptr<const Node> a, std::shared_ptr<const Node> b, Apply apply) {
   auto node = std::make_shared<Node>();
   node->op = op;
-  const bool falling = op == Op::sub || op == Op::ceil_div;
+  const bool falling = op == Op::sub || op == Op::ceil_div || op == Op::floor_div;
   const Fast value = apply(Fast(a->value), Fast(b->value));
   const Fast low = apply(Fast(a->low), Fast(falling ? b->high : b->low));
   const Fast high = apply(Fast(a->high), Fast(falling ? b->low : b->high));
@@ -95,6 +95,13 @@ void print(const Node& node, bool numbers, std::string& out) {
       out += " / ";
       print(*node.right, numbers, out);
       out += "\u2309";
+      break;
+    case Op::floor_div:
+      out += "\u230a";
+      print(*node.left, numbers, out);
+      out += " / ";
+      print(*node.right, numbers, out);
+      out += "\u230b";
       break;
     case Op::max:
       out += "max(";
@@ -186,6 +193,11 @@ Traced operator*(const Traced& a, const Traced& b) {
 Traced ceil_div(const Traced& a, const Traced& b) {
   if (b.node_->value == 1) return a;
   return Traced(binary(Op::ceil_div, a.node_, b.node_, [](Fast x, Fast y) { return ceil_div(x, y); }));
+}
+
+Traced floor_div(const Traced& a, const Traced& b) {
+  if (b.node_->value == 1) return a;
+  return Traced(binary(Op::floor_div, a.node_, b.node_, [](Fast x, Fast y) { return floor_div(x, y); }));
 }
 
 Traced max(const Traced& a, const Traced& b) {

@@ -22,6 +22,7 @@ concept Number = requires(N a, N b, int64_t v, std::string_view name, const Cons
   { a - b } -> std::same_as<N>;
   { a * b } -> std::same_as<N>;
   { ceil_div(a, b) } -> std::same_as<N>;
+  { floor_div(a, b) } -> std::same_as<N>;
   { max(a, b) } -> std::same_as<N>;
   { a.value() } -> std::same_as<int64_t>;
 };
@@ -64,6 +65,12 @@ class Fast {
     out.overflow_ = a.overflow_ | b.overflow_ | (b.value_ == 0);
     return out;
   }
+  /// a/b rounded down; a >= 0, b > 0.
+  friend constexpr Fast floor_div(Fast a, Fast b) {
+    Fast out(a.value_ / (b.value_ == 0 ? 1 : b.value_));
+    out.overflow_ = a.overflow_ | b.overflow_ | (b.value_ == 0);
+    return out;
+  }
   friend constexpr Fast max(Fast a, Fast b) {
     Fast out(a.value_ > b.value_ ? a.value_ : b.value_);
     out.overflow_ = a.overflow_ | b.overflow_;
@@ -97,6 +104,7 @@ class Traced {
   friend Traced operator-(const Traced& a, const Traced& b);
   friend Traced operator*(const Traced& a, const Traced& b);
   friend Traced ceil_div(const Traced& a, const Traced& b);
+  friend Traced floor_div(const Traced& a, const Traced& b);
   friend Traced max(const Traced& a, const Traced& b);
 
   struct Node;
