@@ -17,6 +17,7 @@ const std::vector<Message>& all_messages() {
 #include "base/messages/serving.def"
 #include "base/messages/units.def"
 #include "base/messages/training.def"
+#include "base/messages/fit.def"
 #undef VRAM_MESSAGE
   };
   return messages;

@@ -11,7 +11,7 @@ namespace vram {
 
 enum class Lang : uint8_t { en, zh };
 
-/// One sentence or label in every language. Placeholders are fmt's and named: "{cards} cards".
+/// One sentence or label in every language. Parts to fill in are fmt's and named: "{cards} cards".
 struct Message {
   std::string_view id;
   std::string_view en;
@@ -24,13 +24,13 @@ const std::vector<Message>& all_messages();
 /// The text of message `id`. Unknown ids are a programming error: std::logic_error; a test finds them.
 std::string_view text(Lang lang, std::string_view id);
 
-/// The text with its named placeholders filled: say(lang, "fit.needs", fmt::arg("cards", 16)).
+/// The text with its named parts filled in: say(lang, "fit.needs", fmt::arg("cards", 16)).
 template <class... Args>
 std::string say(Lang lang, std::string_view id, Args&&... args) {
   return fmt::vformat(text(lang, id), fmt::make_format_args(args...));
 }
 
-/// A sentence to be said later, in whichever language: a message id and its filled placeholders.
+/// A sentence to be said later, in whichever language: a message id and its parts filled in.
 struct Note {
   std::string id;
   std::vector<std::pair<std::string, std::string>> args;

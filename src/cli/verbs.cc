@@ -3,9 +3,15 @@
 
 #include <algorithm>
 
+#include "api/gpus.h"
 #include "api/models.h"
+#include "api/serve.h"
+#include "api/train.h"
 #include "formats/formats.h"
+#include "report/gpus.h"
 #include "report/models.h"
+#include "report/serve.h"
+#include "report/train.h"
 
 namespace vram::cli {
 namespace {
@@ -38,8 +44,56 @@ Reply run_models(Request& request, const Knowledge& knowledge) {
   return {request.json ? write_json(to_json(answer)) : render(answer, request.style)};
 }
 
+Reply run_train(Request& request, const Knowledge& knowledge) {
+  const TrainAnswer answer = answer_train(request.job, knowledge);
+  return {request.json ? write_json(to_json(answer)) : render(answer, request.style), answer.fits() ? Exit::yes : Exit::no};
+}
+
+Reply run_serve(Request& request, const Knowledge& knowledge) {
+  const ServeAnswer answer = answer_serve(request.job, knowledge);
+  return {request.json ? write_json(to_json(answer)) : render(answer, request.style), answer.exit()};
+}
+
+Reply run_gpus(Request& request, const Knowledge& knowledge) {
+  GpusRequest question{.words = request.words, .compare = {}};
+  const auto compare = request.options.find("--compare");
+  if (compare != request.options.end()) {
+    for (size_t begin = 0; begin <= compare->second.size();) {
+      const size_t end = std::min(compare->second.find(',', begin), compare->second.size());
+      question.compare.push_back(compare->second.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  const GpusAnswer answer = gpus(question, knowledge.environment(), knowledge.devices(), knowledge.constants());
+  return {request.json ? write_json(to_json(answer)) : render_gpus(answer, request.style)};
+}
+
 std::vector<VerbEntry> make_verbs() {
   return {
+      {.verb = Verb::train,
+       .name = "train",
+       .summary = "cli.verb.train",
+       .usage = "MODEL --on MACHINE [options]",
+       .takes_model = true,
+       .examples = {{"vram train meta-llama/Llama-3.1-8B --on 8xH100 --stack fsdp", "cli.example.train"},
+                    {"vram train meta-llama/Llama-3.1-8B --on 1xRTX4090 --task qlora", "cli.example.train_qlora"},
+                    {"vram train meta-llama/Llama-3.1-70B --on 8x8xH100 --tp 8 --pp 4 --zero 1 --explain",
+                     "cli.example.train_3d"},
+                    {"vram train 7e9 --textbook --steps", "cli.example.train_textbook"},
+                    {"vram train 70B --on 1000xA100-80G --tokens 2T --mfu 45%", "cli.example.train_days"}},
+       .options = {},
+       .run = run_train},
+      {.verb = Verb::serve,
+       .name = "serve",
+       .summary = "cli.verb.serve",
+       .usage = "MODEL --on MACHINE [options]",
+       .takes_model = true,
+       .examples = {{"vram serve meta-llama/Llama-3.1-8B --on 1xH100 --context 8k", "cli.example.serve"},
+                    {"vram serve meta-llama/Llama-3.1-70B --on 8xH100 --tp 8 --kv-dtype fp8", "cli.example.serve_fp8"},
+                    {"vram serve meta-llama/Llama-3.1-8B --on 1xRTX4090 --weights-dtype int4 --concurrency 16",
+                     "cli.example.serve_asked"}},
+       .options = {},
+       .run = run_serve},
       {.verb = Verb::models,
        .name = "models",
        .summary = "cli.verb.models",
@@ -51,6 +105,14 @@ std::vector<VerbEntry> make_verbs() {
                     {"vram models show --layers 32 --hidden 4096 --heads 32", "cli.example.models_hand"}},
        .options = {{"--tensors", "", "cli.opt.tensors"}},
        .run = run_models},
+      {.verb = Verb::gpus,
+       .name = "gpus",
+       .summary = "cli.verb.gpus",
+       .usage = "[WORDS...] [options]",
+       .examples = {{"vram gpus h100 sxm", "cli.example.gpus"},
+                    {"vram gpus --compare A100-80G,H100", "cli.example.gpus_compare"}},
+       .options = {{"--compare", "A,B,...", "cli.opt.compare"}},
+       .run = run_gpus},
   };
 }
 

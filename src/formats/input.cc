@@ -19,7 +19,8 @@ bool starts_with(std::string_view text, std::string_view prefix) { return text.s
 std::string_view known_binary(std::string_view text) {
   if (starts_with(text, "\x1f\x8b")) return "is compressed (gzip)";
   if (starts_with(text, "PK\x03\x04")) return "is a ZIP archive (or a PyTorch checkpoint)";
-  if (starts_with(text, "GGUF")) return "is a GGUF file";
+  // Behind the magic stands a small little-endian version.
+  if (starts_with(text, "GGUF") && text.size() > 7 && text[7] == '\0') return "is a GGUF file";
   if (starts_with(text, "\xff\xfe") || starts_with(text, "\xfe\xff")) return "is UTF-16 text";
   // safetensors: eight bytes of header length, then a JSON object.
   if (text.size() > 9 && text[8] == '{' && text[7] == '\0') return "is a safetensors file";

@@ -1,5 +1,29 @@
 #include <fmt/format.h>
 
+#include <stdexcept>
+#include <string_view>
+
+namespace vram {
+namespace {
+
+// toml++ 3.3 asserts where hostile input gets ("[ = 1]", "a = [}"), and in release builds of some compilers takes its
+// assertions for granted, which would be undefined behaviour. Here its assertions throw, in every build; except for
+// those on the first character of a key and of a value, which it looks at again and reports with the line a little
+// further.
+constexpr void toml_assert(bool holds, std::string_view condition) {
+  if (holds || condition == "is_bare_key_character(*cp) || is_string_delimiter(*cp)" ||
+      condition == "is_string_delimiter(*cp) || is_bare_key_character(*cp)" ||
+      condition == "!is_value_terminator(*cp)") {
+    return;
+  }
+  throw std::logic_error("toml++: " + std::string(condition));
+}
+
+}  // namespace
+}  // namespace vram
+
+#undef NDEBUG  // else toml++ defines its assertions itself
+#define TOML_ASSERT(expr) ::vram::toml_assert(static_cast<bool>(expr), #expr)
 // One parser in one translation unit: no shared library to ship, and the sanitizers see it.
 #undef TOML_SHARED_LIB
 #undef TOML_HEADER_ONLY
@@ -20,9 +44,11 @@
 namespace vram {
 namespace {
 
-// Bounds the depth before toml++ sees the text. Brackets make it recurse, and so do dotted keys ("a.a.a.a = 1") when
-// their tables are destroyed. Only strings and comments need to be told from structure for that; the exact limit is
-// held when the Document is built, so this bound may be a little loose (a point in a number counts as a key's).
+// Checks the text before toml++ sees it. Outside strings and comments TOML is ASCII (toml++ 3.3 has undefined behaviour
+// for some other characters there), and depth is bounded. Brackets make it recurse, and so do dotted keys ("a.a.a.a =
+// 1") when their tables are destroyed. Only strings and comments need to be told from structure for that; the exact
+// limit is held when the Document is built, so this bound may be a little loose (a point in a number counts as a
+// key's).
 class ShapeCheck {
  public:
   ShapeCheck(std::string_view text, const std::string& file, const Limits& limits)
@@ -67,6 +93,9 @@ class ShapeCheck {
       default:
         break;
     }
+    if (static_cast<unsigned char>(c) >= 0x80) {
+      refuse_at(file_, position_at(text_, at_), "a character that TOML allows in quotes only");
+    }
     if (levels_ + dots_ > most_) {
       throw InputError({.file = file_,
                         .line = position_at(text_, at_).line,
@@ -84,6 +113,8 @@ class ShapeCheck {
         at_ += 2;
       } else if (multi_line && text_.substr(at_, 3) == triple) {
         at_ += 3;
+        // One or two quotes may stand before the closing three: """"x""""".
+        for (int more = 0; more < 2 && at_ < text_.size() && text_[at_] == quote; ++more) ++at_;
         return;
       } else if (!multi_line && (text_[at_] == quote || text_[at_] == '\n')) {
         ++at_;
@@ -199,6 +230,8 @@ Document parse_toml(std::string_view text, const std::string& file, const Limits
     constexpr std::string_view kPrefix = "Error while ";
     if (words.substr(0, kPrefix.size()) == kPrefix) words.remove_prefix(kPrefix.size());
     refuse_at(file, {.line = static_cast<int>(at.line), .column = static_cast<int>(at.column)}, std::string(words));
+  } catch (const std::logic_error& error) {
+    throw InputError({.file = file, .problem = "is not valid TOML (" + std::string(error.what()) + ")"});
   }
   Converter converter(file, limits);
   converter.add(table);

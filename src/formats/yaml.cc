@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "formats/builder.h"
 #include "formats/core_scalar.h"
@@ -68,7 +69,7 @@ class Events final : public YAML::EventHandler {
       }
       if (tag != "?" && tag != "!" && tag != std::string(kCoreTag) + "str") refuse_tag(mark, tag);
       if (anchor != YAML::NullAnchor) refuse(mark, "an anchor on a key", "anchors on values");
-      builder_.key(text, line(mark));
+      builder_.key(utf8(text), line(mark));
       return;
     }
     Document value = resolve(mark, tag, text);
@@ -111,7 +112,7 @@ class Events final : public YAML::EventHandler {
   }
 
   Document resolve(const YAML::Mark& mark, const std::string& tag, const std::string& text) const {
-    if (tag == "!" || tag == std::string(kCoreTag) + "str") return Document(text);
+    if (tag == "!" || tag == std::string(kCoreTag) + "str") return Document(utf8(text));
     Document value = core_scalar(text);
     if (tag != "?") {
       const std::string_view name = std::string_view(tag).substr(0, kCoreTag.size()) == kCoreTag
@@ -127,6 +128,20 @@ class Events final : public YAML::EventHandler {
       refuse(mark, "'" + printable(text, 40) + "' is not a finite number", "finite numbers or null");
     }
     return value;
+  }
+
+  // yaml-cpp 0.7 turns the escapes \N and \_ into the single bytes 0x85 and 0xA0. The text itself was UTF-8, so these
+  // are the only invalid bytes there can be.
+  static std::string utf8(std::string_view text) {
+    std::string out;
+    while (true) {
+      const size_t bad = find_invalid_utf8(text);
+      out += text.substr(0, bad);
+      if (bad == std::string_view::npos) return out;
+      out += '\xC2';
+      out += text[bad];
+      text.remove_prefix(bad + 1);
+    }
   }
 
   void keep(YAML::anchor_t anchor) {

@@ -1,0 +1,388 @@
+#include "api/fit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "stacks/stacks.h"
+
+namespace vram {
+namespace {
+
+constexpr int64_t kMostCards = 65'536;  // beyond this "how many cards" is no useful answer
+
+// A way to run a training task, from the least to the most intrusive.
+struct Setting {
+  int64_t zero = 0;
+  bool recompute = false;
+  int64_t tp = 1;
+};
+
+std::vector<Setting> settings(const Model& model, const Machine& machine, const Job& job) {
+  std::vector<Setting> out;
+  const bool many = machine.cards() > 1;
+  const int64_t low = job.zero.value_or(0), high = job.zero.value_or(many ? 3 : 0);
+  for (int64_t zero : {low, high}) {
+    if (zero == high && zero == low && !out.empty()) break;
+    for (bool recompute : {false, true}) {
+      if (job.recompute && recompute != (*job.recompute == "full")) continue;
+      if (!model.shape_known && recompute) continue;
+      out.push_back({zero, recompute, job.tensor_parallel.value_or(1)});
+    }
+  }
+  if (model.shape_known && !job.tensor_parallel && !job.recompute) {
+    for (int64_t tp = 2; tp <= std::min<int64_t>(8, machine.cards_per_node); tp *= 2) {
+      if (machine.cards() % tp == 0) out.push_back({high, true, tp});
+    }
+  }
+  return out;
+}
+
+struct Task {
+  std::string id;
+  std::string task;                    // Job::task
+  std::vector<std::string> offload;
+  std::optional<std::string> stack;
+};
+
+const std::vector<Task>& tasks() {
+  static const std::vector<Task> table = {
+      {"qlora", "qlora", {}, std::nullopt},
+      {"lora", "lora", {}, std::nullopt},
+      {"full", "full", {}, std::nullopt},
+      {"full_offload", "full", {"optimizer"}, std::nullopt},
+      {"pretrain", "pretrain", {}, std::string("megatron")},
+  };
+  return table;
+}
+
+Job job_of(const Job& base, const Task& task, const Setting& s, bool many) {
+  Job job = base;
+  job.task = task.task;
+  if (!job.stack && task.stack) job.stack = task.stack;
+  if (task.task == "lora" || task.task == "qlora") {
+    if (!job.lora_dtype) job.lora_dtype = "bf16";
+  } else {
+    job.lora_rank.reset();
+    job.lora_targets.clear();
+    job.lora_dtype.reset();
+  }
+  if (job.offload.empty()) job.offload = task.offload;
+  if (!job.sharding) job.zero = s.zero;
+  if (s.zero == 0 && many && task.id == "pretrain" && !base.zero && !base.sharding) job.zero = 1;  // the distributed optimizer
+  if (s.recompute) job.recompute = "full";
+  if (s.tp > 1) job.tensor_parallel = s.tp;
+  return job;
+}
+
+struct Tried {
+  Job job;
+  Setting setting;
+  TrainPeak peak;
+};
+
+// The least intrusive setting that fits, else the one that needs least.
+std::optional<Tried> try_task(const Model& model, const Machine& machine, const Job& base, const Task& task, const Rules& rules,
+                              const Constants& constants) {
+  std::optional<Tried> best;
+  const Bytes usable = machine.device.usable_bytes();
+  for (const Setting& s : settings(model, machine, base)) {
+    Tried t{job_of(base, task, s, machine.cards() > 1), s, {}};
+    try {
+      t.peak = train_peak(model, &machine, t.job, rules, constants);
+    } catch (const InputError&) {
+      continue;  // heads or layers that this setting does not divide
+    }
+    const bool host_fits = !machine.host_bytes_per_node || t.peak.host * machine.cards_per_node <= *machine.host_bytes_per_node;
+    if (t.peak.device <= usable && host_fits) return t;
+    if (!best || t.peak.device < best->peak.device) best = t;
+  }
+  return best;
+}
+
+Machine with_cards(const Machine& machine, int64_t cards) {
+  Machine m = machine;
+  const int64_t node = std::max<int64_t>(machine.cards_per_node, 8);
+  if (cards <= node) {
+    m.nodes = 1;
+    m.cards_per_node = cards;
+  } else {
+    m.nodes = cards / node;
+    m.cards_per_node = node;
+  }
+  m.text = fmt::format("{} cards", cards);
+  return m;
+}
+
+// Counts of cards one would buy: 1, 2, 4, 8, then whole nodes. The need falls with the count, so halving finds the least.
+std::optional<int64_t> fewest_cards(const Model& model, const Machine& machine, const Job& base, const Task& task, const Rules& rules,
+                                    const Constants& constants) {
+  Job free = base;  // the parallel sizes were said for this machine, not for another
+  free.data_parallel.reset();
+  free.hybrid_shard.reset();
+  free.global_batch.reset();
+  const auto fits = [&](int64_t cards) {
+    const Machine m = with_cards(machine, cards);
+    const auto t = try_task(model, m, free, task, rules, constants);
+    return t && t->peak.device <= m.device.usable_bytes();
+  };
+  const int64_t node = std::max<int64_t>(machine.cards_per_node, 8);
+  for (int64_t cards = 1; cards < node; cards *= 2) {
+    if (fits(cards)) return cards;
+  }
+  int64_t high = 1;
+  while (high * node <= kMostCards && !fits(high * node)) high *= 2;
+  if (high * node > kMostCards) return std::nullopt;
+  int64_t low = high / 2;  // does not fit (0: nothing)
+  while (high - low > 1) {
+    const int64_t middle = (low + high) / 2;
+    (fits(middle * node) ? high : low) = middle;
+  }
+  return high * node;
+}
+
+std::string shell(const std::string& word) {
+  return word.find_first_of(" '\"$&;|<>()*") == std::string::npos ? word : "'" + word + "'";
+}
+
+std::string model_words(const Job& job) {
+  std::string out = job.model.empty() ? "" : " " + shell(job.model);
+  for (const Field& f : fields()) {
+    if (f.group == "model" && f.name != "model" && f.name != "set" && f.is_set(job)) {
+      const Document d = write_job(job);
+      if (const Document* value = d.find(f.name)) out += " " + option_name(f.name) + " " + value->to_text();
+    }
+  }
+  for (const std::string& change : job.set) out += " --set " + shell(change);
+  return out;
+}
+
+FitRow train_row(const Model& model, const Machine& machine, const Job& base, const Task& task, const Constants& constants) {
+  FitRow row;
+  row.id = task.id;
+  const Rules rules = stack_rules(base.stack ? *base.stack : task.stack.value_or("generic"), constants);
+  const Bytes usable = machine.device.usable_bytes();
+  const auto tried = try_task(model, machine, base, task, rules, constants);
+  if (!tried) {
+    row.possible = false;
+    row.how.push_back({model.shape_known ? "fit.no_setting" : "fit.no_shapes", {}});
+    return row;
+  }
+  const Job& job = tried->job;
+  row.needed = tried->peak.device;
+  row.room = usable - row.needed;
+  row.host_per_node = tried->peak.host * machine.cards_per_node;
+  const bool host_fits = !machine.host_bytes_per_node || row.host_per_node <= *machine.host_bytes_per_node;
+  row.fits = row.room >= 0 && host_fits;
+  if (job.tensor_parallel.value_or(1) > 1) row.how.push_back({"fit.tp", {{"n", std::to_string(*job.tensor_parallel)}}});
+  if (job.zero.value_or(0) > 0) row.how.push_back({"fit.zero", {{"n", std::to_string(*job.zero)}}});
+  if (task.task == "lora" || task.task == "qlora") row.how.push_back({"fit.rank", {{"n", std::to_string(job.lora_rank.value_or(16))}}});
+  if (tried->setting.recompute) row.how.push_back({"fit.recompute", {}});
+  if (row.host_per_node > 0) {
+    row.how.push_back({"fit.host", {{"bytes", format_gib(row.host_per_node)}}});
+  }
+  if (!row.fits) row.cards_needed = fewest_cards(model, machine, base, task, rules, constants);
+  row.command = fmt::format("vram train{} --on {} --task {}", model_words(base), shell(base.on), task.task);
+  if (job.stack) row.command += " --stack " + *job.stack;
+  if (job.zero.value_or(0) > 0 && !job.sharding) row.command += fmt::format(" --zero {}", *job.zero);
+  if (job.tensor_parallel.value_or(1) > 1) row.command += fmt::format(" --tensor-parallel {}", *job.tensor_parallel);
+  if (job.recompute) row.command += " --recompute " + *job.recompute;
+  if (job.sequence) row.command += fmt::format(" --sequence {}", *job.sequence);
+  if (job.micro_batch) row.command += fmt::format(" --micro-batch {}", *job.micro_batch);
+  if (job.lora_dtype) row.command += " --lora-dtype " + *job.lora_dtype;
+  for (const std::string& what : job.offload) row.command += " --offload " + what;
+  return row;
+}
+
+FitRow serve_row(const Model& model, const Machine& machine, const Job& base, const std::string& dtype, const Constants& constants) {
+  FitRow row;
+  row.id = "serve_" + dtype;
+  Job job = base;
+  if (!job.weights_dtype) job.weights_dtype = dtype;
+  if (!job.context) job.context = std::min<int64_t>(8192, model.max_positions > 0 ? model.max_positions : 8192);
+  row.context = *job.context;
+  row.command = fmt::format("vram serve{} --on {} --weights-dtype {} --context {}", model_words(base), shell(base.on), *job.weights_dtype, *job.context);
+  try {
+    const ServeAnswer a = serve(model, machine, job, constants);
+    row.fits = a.fits;
+    row.needed = a.worst().weights_bytes + a.worst().reserve_bytes + a.worst().request_bytes;
+    row.room = a.room_bytes;
+    row.concurrency = a.largest_concurrency;
+    row.longest_context = a.longest_context;
+    row.cards_used = a.plan.parallel.replica();
+    if (a.plan.parallel.tensor > 1) row.how.push_back({"fit.tp", {{"n", std::to_string(a.plan.parallel.tensor)}}});
+    if (a.plan.parallel.pipeline > 1) row.how.push_back({"fit.pp", {{"n", std::to_string(a.plan.parallel.pipeline)}}});
+    if (a.plan.parallel.data > 1) row.how.push_back({"fit.replicas", {{"n", with_commas(a.plan.parallel.data)}}});
+    if (a.fits && a.concurrency_known && !a.concurrency_unlimited) {
+      row.how.push_back({"fit.k", {{"k", with_commas(a.largest_concurrency)}, {"context", with_commas(*job.context)}}});
+      row.how.push_back({"fit.longest", {{"tokens", with_commas(a.longest_context)}}});
+    }
+    if (!a.fits) {
+      for (int64_t cards = machine.cards() * 2; cards <= 1024; cards *= 2) {
+        Job other = job;
+        other.tensor_parallel.reset();
+        other.pipeline_parallel.reset();
+        other.data_parallel.reset();
+        try {
+          if (serve(model, with_cards(machine, cards), other, constants).fits) {
+            row.cards_needed = cards;
+            break;
+          }
+        } catch (const InputError&) {
+        }
+      }
+    }
+  } catch (const InputError& e) {
+    row.possible = false;
+    row.how.push_back({"fit.refused", {{"why", e.what()}}});
+  }
+  return row;
+}
+
+constexpr std::string_view kServeDtypes[] = {"bf16", "fp8", "int4"};
+
+}  // namespace
+
+bool FitAnswer::any() const {
+  return std::any_of(rows.begin(), rows.end(), [](const FitRow& r) { return r.fits; });
+}
+
+FitAnswer answer_fit(const Job& job, const Knowledge& knowledge) {
+  FitAnswer a;
+  a.model = resolve_model(job, knowledge.environment());
+  a.machine = resolve_machine(job, knowledge);
+  a.usable = a.machine.device.usable_bytes();
+  a.sequence = job.sequence.value_or(4096);
+  a.micro_batch = job.micro_batch.value_or(1);
+  if (!job.sequence && a.model.learned_positions && a.model.max_positions > 0) a.sequence = std::min(a.sequence, a.model.max_positions);
+  Job base = job;
+  base.sequence = a.sequence;
+  const Constants& constants = knowledge.constants();
+  for (std::string_view dtype : kServeDtypes) a.rows.push_back(serve_row(a.model, a.machine, base, std::string(dtype), constants));
+  for (const Task& task : tasks()) a.rows.push_back(train_row(a.model, a.machine, base, task, constants));
+  a.assumptions = a.model.assumptions;
+  a.assumptions.insert(a.assumptions.end(), a.machine.assumptions.begin(), a.machine.assumptions.end());
+  // The account that most people will ask for next is full fine-tuning's: what moves that moves the page.
+  Job full = job_of(base, tasks()[2], {a.machine.cards() > 1 ? 3 : 0, false, 1}, a.machine.cards() > 1);
+  full.recompute.reset();
+  if (job.recompute) full.recompute = job.recompute;
+  if (!job.sequence) full.sequence.reset();
+  if (a.model.learned_positions) full.sequence = a.sequence;
+  try {
+    a.movers = answer_train(a.model, a.machine, full, knowledge).movers;
+  } catch (const InputError&) {
+  }
+  return a;
+}
+
+LargestAnswer answer_largest(const Job& job, const Knowledge& knowledge) {
+  LargestAnswer a;
+  a.machine = resolve_machine(job, knowledge);
+  a.usable = a.machine.device.usable_bytes();
+  const Constants& constants = knowledge.constants();
+  std::vector<Model> models;
+  for (const CatalogueEntry& entry : Catalogue::builtin().entries()) models.push_back(Catalogue::builtin().model(entry));
+  a.tried = static_cast<int64_t>(models.size());
+  std::stable_sort(models.begin(), models.end(), [](const Model& x, const Model& y) { return x.counts.parameters > y.counts.parameters; });
+  constexpr size_t kShown = 3;
+  const auto fill = [&](std::string id, auto fits) {
+    LargestRow row;
+    row.id = std::move(id);
+    int64_t last = 0;
+    for (const Model& m : models) {
+      if (row.models.size() == kShown) break;
+      if (m.counts.parameters == last) continue;  // the same model under another name
+      Bytes needed = 0;
+      if (!fits(m, needed)) continue;
+      last = m.counts.parameters;
+      row.models.push_back({m.name, m.counts.parameters, needed});
+    }
+    a.rows.push_back(std::move(row));
+  };
+  for (std::string_view dtype : kServeDtypes) {
+    fill("serve_" + std::string(dtype), [&](const Model& m, Bytes& needed) {
+      Job serve_job = job;
+      serve_job.weights_dtype = std::string(dtype);
+      if (!serve_job.context) serve_job.context = std::min<int64_t>(8192, m.max_positions > 0 ? m.max_positions : 8192);
+      try {
+        const ServeAnswer answer = serve(m, a.machine, serve_job, constants);
+        needed = answer.worst().weights_bytes + answer.worst().reserve_bytes + answer.worst().request_bytes;
+        return answer.fits;
+      } catch (const InputError&) {
+        return false;
+      }
+    });
+  }
+  for (const Task& task : tasks()) {
+    const Rules rules = stack_rules(job.stack ? *job.stack : task.stack.value_or("generic"), constants);
+    fill(task.id, [&](const Model& m, Bytes& needed) {
+      // States alone already exceed the machine: no need to look closer.
+      if (!job.usable && task.task != "qlora" && m.counts.parameters / a.machine.cards() * 2 > a.usable * 2) return false;
+      Job base = job;
+      base.sequence = job.sequence.value_or(4096);
+      if (!job.sequence && m.learned_positions && m.max_positions > 0) base.sequence = std::min<int64_t>(4096, m.max_positions);
+      try {
+        const auto tried = try_task(m, a.machine, base, task, rules, constants);
+        if (!tried) return false;
+        needed = tried->peak.device;
+        return needed <= a.usable;
+      } catch (const InputError&) {
+        return false;
+      }
+    });
+  }
+  return a;
+}
+
+Document to_json(const FitAnswer& a) {
+  Document::Array rows;
+  for (const FitRow& r : a.rows) {
+    Document row{Document::Object{{"id", r.id}, {"possible", r.possible}, {"fits", r.fits}}};
+    if (r.possible) {
+      row.set("needed_bytes_per_card", r.needed);
+      row.set("room_bytes", r.room);
+    }
+    if (r.host_per_node > 0) row.set("host_bytes_per_node", r.host_per_node);
+    if (r.concurrency > 0) row.set("largest_concurrency", r.concurrency);
+    if (r.context > 0) row.set("context_tokens", r.context);
+    if (r.longest_context > 0) row.set("longest_context_tokens", r.longest_context);
+    if (r.cards_used > 0) row.set("cards_per_replica", r.cards_used);
+    if (r.cards_needed) row.set("cards_needed", *r.cards_needed);
+    Document::Array how;
+    for (const Note& n : r.how) how.emplace_back(say(Lang::en, n));
+    row.set("how", std::move(how));
+    row.set("command", r.command);
+    rows.push_back(std::move(row));
+  }
+  Document::Array movers, assumptions;
+  for (const Effect& e : a.movers) {
+    movers.emplace_back(Document::Object{{"field", e.field}, {"alternative", e.alternative}, {"delta_bytes", e.delta}, {"text", say(Lang::en, e.what)}});
+  }
+  for (const std::string& t : a.assumptions) assumptions.emplace_back(t);
+  return Document::Object{{"model", Document::Object{{"name", a.model.name}, {"parameters", a.model.counts.parameters}, {"layers", a.model.layers()}}},
+                          {"machine", Document::Object{{"text", a.machine.text}, {"device", a.machine.device.name}, {"cards", a.machine.cards()}}},
+                          {"usable_bytes_per_card", a.usable},
+                          {"sequence_tokens", a.sequence},
+                          {"micro_batch", a.micro_batch},
+                          {"rows", std::move(rows)},
+                          {"moves_most", std::move(movers)},
+                          {"assumptions", std::move(assumptions)}};
+}
+
+Document to_json(const LargestAnswer& a) {
+  Document::Array rows;
+  for (const LargestRow& r : a.rows) {
+    Document::Array models;
+    for (const auto& e : r.models) {
+      models.emplace_back(Document::Object{{"model", e.model}, {"parameters", e.parameters}, {"needed_bytes_per_card", e.needed}});
+    }
+    rows.emplace_back(Document::Object{{"id", r.id}, {"models", std::move(models)}});
+  }
+  return Document::Object{{"machine", Document::Object{{"text", a.machine.text}, {"device", a.machine.device.name}, {"cards", a.machine.cards()}}},
+                          {"usable_bytes_per_card", a.usable},
+                          {"models_tried", a.tried},
+                          {"rows", std::move(rows)}};
+}
+
+}  // namespace vram
