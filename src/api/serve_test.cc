@@ -88,7 +88,7 @@ TEST(Serve, LeversRaiseK) {
       EXPECT_NEAR(static_cast<double>(l.largest_concurrency), 2.0 * static_cast<double>(a.largest_concurrency), 2) << l.id;
     }
   }
-  for (std::string_view id : {"kv_dtype", "tensor_parallel", "utilization", "context"}) {
+  for (std::string_view id : {"kv_dtype", "parallel", "utilization", "context"}) {
     EXPECT_NE(std::find(ids.begin(), ids.end(), id), ids.end()) << id;
   }
 }

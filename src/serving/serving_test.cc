@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "ledger/ledger.h"
 #include "serving/cache.h"
@@ -66,7 +68,7 @@ TEST(Cache, EightyLayersAtThirtyTwoThousandTokensPrintsItsFormula) {
   const auto kinds = cache_kinds(*plan.model, {0, 80});
   ASSERT_EQ(kinds.size(), 1u);
   const auto part = cache_parts<Traced>(plan, kinds.front()).front();
-  const Traced bytes = part.per_token * cache_entries<Traced>(plan, part, plan.context);
+  const Traced bytes = part.per_token * cache_entries<Traced>(plan, part, plan.context.value);
   EXPECT_EQ(bytes.formula(), "2·L·n_kv·d·b·s = 2·80·8·128·2·32,768 = 10,737,418,240");
 }
 
@@ -338,6 +340,17 @@ TEST(Capacity, SmallestReplicaIsChosen) {
   const ServePlan none = plan_of(m, cards(4, 8 * kGiB), {});
   EXPECT_EQ(none.parallel.tensor, 4);
   EXPECT_EQ(largest_concurrency(prepare(none), none.context.value), 0);
+}
+
+TEST(Capacity, RequestsAskedForDecideTheReplica) {
+  const Model m = decoder({.layers = 80, .hidden = 8192, .heads = 64, .kv_heads = 8, .ffn = 28672, .vocab = 128256});
+  const Machine eight = cards(8, 80 * kGiB);
+  const int64_t two = std::max(largest(m, eight, {.tensor_parallel = 2, .pipeline_parallel = 1}),
+                               largest(m, eight, {.tensor_parallel = 1, .pipeline_parallel = 2}));
+  EXPECT_EQ(plan_of(m, eight, {.concurrency = two}).parallel.replica(), 2);
+  EXPECT_EQ(plan_of(m, eight, {.concurrency = two + 1}).parallel.replica(), 4);
+  const ServePlan most = plan_of(m, eight, {.concurrency = 100'000});
+  EXPECT_EQ(most.parallel.replica(), 8);   // nothing carries so many; one replica over all cards carries most
 }
 
 TEST(Capacity, NoCacheNoLimit) {
