@@ -28,11 +28,11 @@ struct ServeRank {
 
 /// One line of the account that can be redone by hand, with the textbook's value beside it.
 struct ServeStep {
-  std::string_view id;       ///< message "serving.step.<id>"
+  std::string_view id;       ///< message "serving.step.<id>", "serving.pooled.<id>" in textbook mode
   std::string_view unit;     ///< "bytes", "tokens", "requests", "parameters"
   std::string formula;
   int64_t value = 0;
-  std::optional<int64_t> textbook;
+  std::optional<int64_t> textbook;   ///< absent in textbook mode
   std::string textbook_formula;
   std::string_view why;      ///< message that says why the two differ; empty where they don't
 };
