@@ -39,15 +39,15 @@ std::vector<Setting> settings(const Model& model, const Machine& machine, const 
   return out;
 }
 
-struct Task {
+struct Aim {
   std::string id;
-  std::string task;                    // Job::task
+  std::string task;  // Job::task
   std::vector<std::string> offload;
   std::optional<std::string> stack;
 };
 
-const std::vector<Task>& tasks() {
-  static const std::vector<Task> table = {
+const std::vector<Aim>& tasks() {
+  static const std::vector<Aim> table = {
       {"qlora", "qlora", {}, std::nullopt},
       {"lora", "lora", {}, std::nullopt},
       {"full", "full", {}, std::nullopt},
@@ -57,7 +57,7 @@ const std::vector<Task>& tasks() {
   return table;
 }
 
-Job job_of(const Job& base, const Task& task, const Setting& s, bool many) {
+Job job_of(const Job& base, const Aim& task, const Setting& s, bool many) {
   Job job = base;
   job.task = task.task;
   if (!job.stack && task.stack) job.stack = task.stack;
@@ -70,7 +70,8 @@ Job job_of(const Job& base, const Task& task, const Setting& s, bool many) {
   }
   if (job.offload.empty()) job.offload = task.offload;
   if (!job.sharding) job.zero = s.zero;
-  if (s.zero == 0 && many && task.id == "pretrain" && !base.zero && !base.sharding) job.zero = 1;  // the distributed optimizer
+  if (s.zero == 0 && many && task.id == "pretrain" && !base.zero && !base.sharding)
+    job.zero = 1;  // the distributed optimizer
   if (s.recompute) job.recompute = "full";
   if (s.tp > 1) job.tensor_parallel = s.tp;
   return job;
@@ -83,8 +84,8 @@ struct Tried {
 };
 
 // The least intrusive setting that fits, else the one that needs least.
-std::optional<Tried> try_task(const Model& model, const Machine& machine, const Job& base, const Task& task, const Rules& rules,
-                              const Constants& constants) {
+std::optional<Tried> try_task(const Model& model, const Machine& machine, const Job& base, const Aim& task,
+                              const Rules& rules, const Constants& constants) {
   std::optional<Tried> best;
   const Bytes usable = machine.device.usable_bytes();
   for (const Setting& s : settings(model, machine, base)) {
@@ -94,7 +95,8 @@ std::optional<Tried> try_task(const Model& model, const Machine& machine, const 
     } catch (const InputError&) {
       continue;  // heads or layers that this setting does not divide
     }
-    const bool host_fits = !machine.host_bytes_per_node || t.peak.host * machine.cards_per_node <= *machine.host_bytes_per_node;
+    const bool host_fits =
+        !machine.host_bytes_per_node || t.peak.host * machine.cards_per_node <= *machine.host_bytes_per_node;
     if (t.peak.device <= usable && host_fits) return t;
     if (!best || t.peak.device < best->peak.device) best = t;
   }
@@ -115,9 +117,10 @@ Machine with_cards(const Machine& machine, int64_t cards) {
   return m;
 }
 
-// Counts of cards one would buy: 1, 2, 4, 8, then whole nodes. The need falls with the count, so halving finds the least.
-std::optional<int64_t> fewest_cards(const Model& model, const Machine& machine, const Job& base, const Task& task, const Rules& rules,
-                                    const Constants& constants) {
+// Counts of cards one would buy: 1, 2, 4, 8, then whole nodes. The need falls with the count, so halving finds the
+// least.
+std::optional<int64_t> fewest_cards(const Model& model, const Machine& machine, const Job& base, const Aim& task,
+                                    const Rules& rules, const Constants& constants) {
   Job free = base;  // the parallel sizes were said for this machine, not for another
   free.data_parallel.reset();
   free.hybrid_shard.reset();
@@ -158,7 +161,8 @@ std::string model_words(const Job& job) {
   return out;
 }
 
-FitRow train_row(const Model& model, const Machine& machine, const Job& base, const Task& task, const Constants& constants) {
+FitRow train_row(const Model& model, const Machine& machine, const Job& base, const Aim& task,
+                 const Constants& constants) {
   FitRow row;
   row.id = task.id;
   const Rules rules = stack_rules(base.stack ? *base.stack : task.stack.value_or("generic"), constants);
@@ -177,7 +181,8 @@ FitRow train_row(const Model& model, const Machine& machine, const Job& base, co
   row.fits = row.room >= 0 && host_fits;
   if (job.tensor_parallel.value_or(1) > 1) row.how.push_back({"fit.tp", {{"n", std::to_string(*job.tensor_parallel)}}});
   if (job.zero.value_or(0) > 0) row.how.push_back({"fit.zero", {{"n", std::to_string(*job.zero)}}});
-  if (task.task == "lora" || task.task == "qlora") row.how.push_back({"fit.rank", {{"n", std::to_string(job.lora_rank.value_or(16))}}});
+  if (task.task == "lora" || task.task == "qlora")
+    row.how.push_back({"fit.rank", {{"n", std::to_string(job.lora_rank.value_or(16))}}});
   if (tried->setting.recompute) row.how.push_back({"fit.recompute", {}});
   if (row.host_per_node > 0) {
     row.how.push_back({"fit.host", {{"bytes", format_gib(row.host_per_node)}}});
@@ -195,14 +200,16 @@ FitRow train_row(const Model& model, const Machine& machine, const Job& base, co
   return row;
 }
 
-FitRow serve_row(const Model& model, const Machine& machine, const Job& base, const std::string& dtype, const Constants& constants) {
+FitRow serve_row(const Model& model, const Machine& machine, const Job& base, const std::string& dtype,
+                 const Constants& constants) {
   FitRow row;
   row.id = "serve_" + dtype;
   Job job = base;
   if (!job.weights_dtype) job.weights_dtype = dtype;
   if (!job.context) job.context = std::min<int64_t>(8192, model.max_positions > 0 ? model.max_positions : 8192);
   row.context = *job.context;
-  row.command = fmt::format("vram serve{} --on {} --weights-dtype {} --context {}", model_words(base), shell(base.on), *job.weights_dtype, *job.context);
+  row.command = fmt::format("vram serve{} --on {} --weights-dtype {} --context {}", model_words(base), shell(base.on),
+                            *job.weights_dtype, *job.context);
   try {
     const ServeAnswer a = serve(model, machine, job, constants);
     row.fits = a.fits;
@@ -255,12 +262,14 @@ FitAnswer answer_fit(const Job& job, const Knowledge& knowledge) {
   a.usable = a.machine.device.usable_bytes();
   a.sequence = job.sequence.value_or(4096);
   a.micro_batch = job.micro_batch.value_or(1);
-  if (!job.sequence && a.model.learned_positions && a.model.max_positions > 0) a.sequence = std::min(a.sequence, a.model.max_positions);
+  if (!job.sequence && a.model.learned_positions && a.model.max_positions > 0)
+    a.sequence = std::min(a.sequence, a.model.max_positions);
   Job base = job;
   base.sequence = a.sequence;
   const Constants& constants = knowledge.constants();
-  for (std::string_view dtype : kServeDtypes) a.rows.push_back(serve_row(a.model, a.machine, base, std::string(dtype), constants));
-  for (const Task& task : tasks()) a.rows.push_back(train_row(a.model, a.machine, base, task, constants));
+  for (std::string_view dtype : kServeDtypes)
+    a.rows.push_back(serve_row(a.model, a.machine, base, std::string(dtype), constants));
+  for (const Aim& task : tasks()) a.rows.push_back(train_row(a.model, a.machine, base, task, constants));
   a.assumptions = a.model.assumptions;
   a.assumptions.insert(a.assumptions.end(), a.machine.assumptions.begin(), a.machine.assumptions.end());
   // The account that most people will ask for next is full fine-tuning's: what moves that moves the page.
@@ -282,9 +291,11 @@ LargestAnswer answer_largest(const Job& job, const Knowledge& knowledge) {
   a.usable = a.machine.device.usable_bytes();
   const Constants& constants = knowledge.constants();
   std::vector<Model> models;
-  for (const CatalogueEntry& entry : Catalogue::builtin().entries()) models.push_back(Catalogue::builtin().model(entry));
+  for (const CatalogueEntry& entry : Catalogue::builtin().entries())
+    models.push_back(Catalogue::builtin().model(entry));
   a.tried = static_cast<int64_t>(models.size());
-  std::stable_sort(models.begin(), models.end(), [](const Model& x, const Model& y) { return x.counts.parameters > y.counts.parameters; });
+  std::stable_sort(models.begin(), models.end(),
+                   [](const Model& x, const Model& y) { return x.counts.parameters > y.counts.parameters; });
   constexpr size_t kShown = 3;
   const auto fill = [&](std::string id, auto fits) {
     LargestRow row;
@@ -314,14 +325,16 @@ LargestAnswer answer_largest(const Job& job, const Knowledge& knowledge) {
       }
     });
   }
-  for (const Task& task : tasks()) {
+  for (const Aim& task : tasks()) {
     const Rules rules = stack_rules(job.stack ? *job.stack : task.stack.value_or("generic"), constants);
     fill(task.id, [&](const Model& m, Bytes& needed) {
       // States alone already exceed the machine: no need to look closer.
-      if (!job.usable && task.task != "qlora" && m.counts.parameters / a.machine.cards() * 2 > a.usable * 2) return false;
+      if (!job.usable && task.task != "qlora" && m.counts.parameters / a.machine.cards() * 2 > a.usable * 2)
+        return false;
       Job base = job;
       base.sequence = job.sequence.value_or(4096);
-      if (!job.sequence && m.learned_positions && m.max_positions > 0) base.sequence = std::min<int64_t>(4096, m.max_positions);
+      if (!job.sequence && m.learned_positions && m.max_positions > 0)
+        base.sequence = std::min<int64_t>(4096, m.max_positions);
       try {
         const auto tried = try_task(m, a.machine, base, task, rules, constants);
         if (!tried) return false;
@@ -357,17 +370,22 @@ Document to_json(const FitAnswer& a) {
   }
   Document::Array movers, assumptions;
   for (const Effect& e : a.movers) {
-    movers.emplace_back(Document::Object{{"field", e.field}, {"alternative", e.alternative}, {"delta_bytes", e.delta}, {"text", say(Lang::en, e.what)}});
+    movers.emplace_back(Document::Object{
+        {"field", e.field}, {"alternative", e.alternative}, {"delta_bytes", e.delta}, {"text", say(Lang::en, e.what)}});
   }
   for (const std::string& t : a.assumptions) assumptions.emplace_back(t);
-  return Document::Object{{"model", Document::Object{{"name", a.model.name}, {"parameters", a.model.counts.parameters}, {"layers", a.model.layers()}}},
-                          {"machine", Document::Object{{"text", a.machine.text}, {"device", a.machine.device.name}, {"cards", a.machine.cards()}}},
-                          {"usable_bytes_per_card", a.usable},
-                          {"sequence_tokens", a.sequence},
-                          {"micro_batch", a.micro_batch},
-                          {"rows", std::move(rows)},
-                          {"moves_most", std::move(movers)},
-                          {"assumptions", std::move(assumptions)}};
+  return Document::Object{
+      {"model",
+       Document::Object{
+           {"name", a.model.name}, {"parameters", a.model.counts.parameters}, {"layers", a.model.layers()}}},
+      {"machine",
+       Document::Object{{"text", a.machine.text}, {"device", a.machine.device.name}, {"cards", a.machine.cards()}}},
+      {"usable_bytes_per_card", a.usable},
+      {"sequence_tokens", a.sequence},
+      {"micro_batch", a.micro_batch},
+      {"rows", std::move(rows)},
+      {"moves_most", std::move(movers)},
+      {"assumptions", std::move(assumptions)}};
 }
 
 Document to_json(const LargestAnswer& a) {
@@ -375,14 +393,17 @@ Document to_json(const LargestAnswer& a) {
   for (const LargestRow& r : a.rows) {
     Document::Array models;
     for (const auto& e : r.models) {
-      models.emplace_back(Document::Object{{"model", e.model}, {"parameters", e.parameters}, {"needed_bytes_per_card", e.needed}});
+      models.emplace_back(
+          Document::Object{{"model", e.model}, {"parameters", e.parameters}, {"needed_bytes_per_card", e.needed}});
     }
     rows.emplace_back(Document::Object{{"id", r.id}, {"models", std::move(models)}});
   }
-  return Document::Object{{"machine", Document::Object{{"text", a.machine.text}, {"device", a.machine.device.name}, {"cards", a.machine.cards()}}},
-                          {"usable_bytes_per_card", a.usable},
-                          {"models_tried", a.tried},
-                          {"rows", std::move(rows)}};
+  return Document::Object{
+      {"machine",
+       Document::Object{{"text", a.machine.text}, {"device", a.machine.device.name}, {"cards", a.machine.cards()}}},
+      {"usable_bytes_per_card", a.usable},
+      {"models_tried", a.tried},
+      {"rows", std::move(rows)}};
 }
 
 }  // namespace vram

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -109,6 +110,62 @@ Model read_file_model(const std::string& path, const Job& job, const Environment
   return model_from_config(config, file, name);
 }
 
+int64_t count_with_ffn(DecoderByHand decoder, int64_t ffn) {
+  decoder.ffn = ffn;
+  return model_by_hand(decoder).counts.parameters;
+}
+
+// The given size and the given layers meet in the width of the MLP, which nobody named: parameters are linear in it.
+void choose_ffn(DecoderByHand& decoder, int64_t parameters) {
+  const int64_t least = count_with_ffn(decoder, 1);
+  const int64_t step = count_with_ffn(decoder, 2) - least;
+  if (parameters < least || step <= 0) {
+    throw InputError({.field = "--params",
+                      .value = with_commas(parameters),
+                      .problem = fmt::format("is less than the {} of these layers", with_commas(least)),
+                      .accepted = "fewer or narrower layers, or a larger size"});
+  }
+  decoder.ffn = 1 + (parameters - least) / step;
+}
+
+// What whole matrices cannot make up of the given size.
+void add_remainder(Model& model, int64_t elements) {
+  Tensor rest;
+  rest.name = "remainder";
+  rest.shape = {elements};
+  rest.dtype = model.dtype;
+  rest.module = "remainder";
+  rest.stored_bytes = dtype_bytes(model.dtype, elements);
+  model.counts.parameters += elements;
+  model.counts.text += elements;
+  model.counts.active += elements;
+  model.counts.stored_elements += elements;
+  model.counts.stored_bytes += rest.stored_bytes;
+  model.counts.loaded_bytes += rest.stored_bytes;
+  model.counts.tensors += 1;
+  model.tensors.push_back({.layers = {}, .tensors = {std::move(rest)}, .part = TensorGroup::Part::text});
+}
+
+// A decoder of which both the layers and the size are given.
+Model of_shape_and_size(const Job& job, int64_t parameters) {
+  DecoderByHand decoder = decoder_of(job, 0);
+  if (!job.ffn) choose_ffn(decoder, parameters);
+  Model model = model_by_hand(decoder);
+  const int64_t shaped = model.counts.parameters;
+  if (!job.ffn) {
+    model.assumptions.push_back(fmt::format("ffn {}: what the size leaves for it", decoder.ffn));
+    if (parameters > shaped) add_remainder(model, parameters - shaped);
+  } else if (std::abs(static_cast<double>(shaped - parameters)) > 0.1 * static_cast<double>(parameters)) {
+    throw InputError({.field = "--params",
+                      .value = with_commas(parameters),
+                      .problem = fmt::format("contradicts the layers, which hold {}", with_commas(shaped))});
+  } else if (shaped != parameters) {
+    model.assumptions.push_back(
+        fmt::format("{} parameters, as the layers hold, not {}", with_commas(shaped), with_commas(parameters)));
+  }
+  return model;
+}
+
 Model describe_by_hand(const Job& job, int64_t parameters) {
   if (hand_fields(job).empty()) {
     if (!job.set.empty()) {
@@ -119,6 +176,8 @@ Model describe_by_hand(const Job& job, int64_t parameters) {
     }
     return model_of_size(parameters);
   }
+  const bool shaped = job.layers && (job.hidden || (job.heads && job.head_dim));
+  if (shaped && parameters > 0 && job.set.empty()) return of_shape_and_size(job, parameters);
   const DecoderByHand decoder = decoder_of(job, parameters);
   if (job.set.empty()) return model_by_hand(decoder);
   std::vector<std::string> assumptions;

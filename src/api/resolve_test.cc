@@ -101,6 +101,31 @@ TEST(ResolveModel, DescribesByHand) {
   EXPECT_FALSE(model.assumptions.empty());
 }
 
+TEST(ResolveModel, MeetsSizeAndShapeInTheMlp) {
+  Job job;
+  job.model = "7e9";
+  job.layers = 32;
+  job.hidden = 4096;
+  job.heads = 32;
+  const Model fitted = resolve_model(job, Memory());
+  EXPECT_EQ(fitted.counts.parameters, 7'000'000'000);
+  EXPECT_EQ(fitted.layer(0).attention.cache_elements_per_token(), 2 * 32 * 128);
+  int64_t sum = 0;
+  for (const TensorGroup& g : fitted.tensors) {
+    for (const Tensor& t : g.tensors) {
+      if (t.learned) sum += g.times() * t.experts * t.elements();
+    }
+  }
+  EXPECT_EQ(sum, 7'000'000'000);
+  job.model = "1e9";
+  EXPECT_NE(refusal(job).find("is less than"), std::string::npos);
+  job.ffn = 11008;
+  job.vocab = 32000;
+  EXPECT_NE(refusal(job).find("contradicts the layers, which hold 6,738,415,616"), std::string::npos);
+  job.model = "7B";
+  EXPECT_EQ(resolve_model(job, Memory()).counts.parameters, 6'738'415'616);
+}
+
 TEST(ResolveModel, Refuses) {
   Job job;
   EXPECT_NE(refusal(job).find("MODEL is missing"), std::string::npos);

@@ -29,19 +29,20 @@ int64_t within_model(const Model& model, int64_t context) {
 void fill_ranks(ServeAnswer& answer, const Prepared& prepared) {
   const ServePlan& plan = answer.plan;
   // The account shows the requests asked for, else as many as fit.
-  const int64_t most = answer.concurrency_unlimited || !answer.concurrency_known ? answer.asked
-                                                                                 : answer.largest_concurrency;
+  const int64_t most =
+      answer.concurrency_unlimited || !answer.concurrency_known ? answer.asked : answer.largest_concurrency;
   const int64_t shown = ceil_div(plan.asked.value_or(std::max<int64_t>(most, 1)), plan.parallel.data);
   for (size_t i = 0; i < prepared.ranks.size(); ++i) {
     const PreparedRank& r = prepared.ranks[i];
     const int64_t requests = plan.kv_known ? shown : 0;
-    answer.ranks.push_back({.rank = prepared.classes[i],
-                            .ledger = make_ledger(rank_program<Traced>(plan, prepared.classes[i], requests), Tier::device),
-                            .weights_bytes = r.weights,
-                            .reserve_bytes = r.reserved,
-                            .cache_room_bytes = r.room(),
-                            .request_bytes = r.request_bytes(plan.context.value, plan.block.value),
-                            .requests = requests});
+    answer.ranks.push_back(
+        {.rank = prepared.classes[i],
+         .ledger = make_ledger(rank_program<Traced>(plan, prepared.classes[i], requests), Tier::device),
+         .weights_bytes = r.weights,
+         .reserve_bytes = r.reserved,
+         .cache_room_bytes = r.room(),
+         .request_bytes = r.request_bytes(plan.context.value, plan.block.value),
+         .requests = requests});
   }
   const auto ways = static_cast<double>(plan.parallel.data);
   for (const ServeRank& r : answer.ranks) {
@@ -70,8 +71,8 @@ void fill_cache(ServeAnswer& answer) {
 
 // Wider replicas: twice the tensor parallelism, and the layout that carries about the most.
 template <class Offer>
-void offer_parallel(const ServeAnswer& answer, const Model& model, const Machine& machine, const Job& job, const Job& base,
-                    Offer offer) {
+void offer_parallel(const ServeAnswer& answer, const Model& model, const Machine& machine, const Job& job,
+                    const Job& base, Offer offer) {
   const Parallel now = answer.plan.parallel;
   const Parallel free{job.tensor_parallel.value_or(0), job.pipeline_parallel.value_or(0), job.data_parallel.value_or(0),
                       now.expert};
@@ -115,7 +116,7 @@ void fill_levers(ServeAnswer& answer, const Model& model, const Machine& machine
       const Bytes left = p.ranks[tightest_rank(p, plan.context.value)].room();
       const bool better = k > answer.largest_concurrency || (k == answer.largest_concurrency && left > room);
       if (better) answer.levers.push_back({id, std::move(value), k >= kUnlimited ? 0 : k, left});
-    } catch (const InputError&) {   // not possible for this model or machine
+    } catch (const InputError&) {  // not possible for this model or machine
     }
   };
   Job change = base;
@@ -174,13 +175,10 @@ void fill_movers(ServeAnswer& answer, const Machine& machine, const Job& job, co
     const int64_t requests = std::max(std::abs(low.k - k), std::abs(high.k - k));
     const Bytes bytes = std::max(std::abs(low.room - answer.room_bytes), std::abs(high.room - answer.room_bytes));
     if (bytes == 0 && (requests == 0 || !answer.concurrency_known || answer.concurrency_unlimited)) continue;
-    all.push_back({{.row = c,
-                    .concurrency_low = low.k,
-                    .concurrency_high = high.k,
-                    .room_low = low.room,
-                    .room_high = high.room},
-                   requests,
-                   bytes});
+    all.push_back(
+        {{.row = c, .concurrency_low = low.k, .concurrency_high = high.k, .room_low = low.room, .room_high = high.room},
+         requests,
+         bytes});
   }
   std::stable_sort(all.begin(), all.end(), [](const Scored& a, const Scored& b) {
     return a.requests != b.requests ? a.requests > b.requests : a.bytes > b.bytes;

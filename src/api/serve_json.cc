@@ -5,8 +5,8 @@ namespace vram {
 namespace {
 
 Document constant_json(const Constant& c) {
-  return Document::Object{{"id", c.id},           {"value", c.value}, {"low", c.low},
-                          {"high", c.high},       {"unit", c.unit},   {"basis", std::string(basis_name(c.basis))},
+  return Document::Object{{"id", c.id},        {"value", c.value}, {"low", c.low},
+                          {"high", c.high},    {"unit", c.unit},   {"basis", std::string(basis_name(c.basis))},
                           {"source", c.source}};
 }
 
@@ -25,10 +25,8 @@ Document ledger_json(const Ledger& ledger) {
     if (!l.constants.empty()) row.set("constants", l.constants);
     lines.emplace_back(std::move(row));
   }
-  return Document::Object{{"bytes", ledger.bytes},
-                          {"low_bytes", ledger.low},
-                          {"high_bytes", ledger.high},
-                          {"lines", std::move(lines)}};
+  return Document::Object{
+      {"bytes", ledger.bytes}, {"low_bytes", ledger.low}, {"high_bytes", ledger.high}, {"lines", std::move(lines)}};
 }
 
 Document rank_json(const ServeRank& r) {
@@ -92,22 +90,21 @@ Document to_json(const ServeAnswer& a) {
   const ServePlan& plan = a.plan;
   const Model& m = *plan.model;
   const ServeRank& worst = a.worst();
-  Document out{Document::Object{
-      {"fits", a.fits},
-      {"model", m.name},
-      {"parameters", plan.parameters},
-      {"machine", a.machine.text},
-      {"cards", plan.cards},
-      {"parallel", Document::Object{{"tensor", plan.parallel.tensor},
-                                    {"pipeline", plan.parallel.pipeline},
-                                    {"data", plan.parallel.data},
-                                    {"expert", plan.parallel.expert}}},
-      {"textbook", plan.textbook},
-      {"weights_dtype", plan.weights_dtype},
-      {"kv_dtype", plan.kv.name},
-      {"context_tokens", plan.context.value},
-      {"kv_block_tokens", plan.block.value},
-      {"reserve_rule", std::string(reserve_name(plan.reserve))}}};
+  Document out{Document::Object{{"fits", a.fits},
+                                {"model", m.name},
+                                {"parameters", plan.parameters},
+                                {"machine", a.machine.text},
+                                {"cards", plan.cards},
+                                {"parallel", Document::Object{{"tensor", plan.parallel.tensor},
+                                                              {"pipeline", plan.parallel.pipeline},
+                                                              {"data", plan.parallel.data},
+                                                              {"expert", plan.parallel.expert}}},
+                                {"textbook", plan.textbook},
+                                {"weights_dtype", plan.weights_dtype},
+                                {"kv_dtype", plan.kv.name},
+                                {"context_tokens", plan.context.value},
+                                {"kv_block_tokens", plan.block.value},
+                                {"reserve_rule", std::string(reserve_name(plan.reserve))}}};
   out.set("concurrency_asked", a.asked);
   const bool has_k = a.concurrency_known && !a.concurrency_unlimited;
   out.set("largest_concurrency", has_k ? Document(a.largest_concurrency) : Document());

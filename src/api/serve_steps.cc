@@ -93,7 +93,8 @@ void fill_steps(ServeAnswer& answer, const Model& model, const Machine& machine,
   Job textbook_job = job;
   textbook_job.textbook = true;
   textbook_job.data_parallel = plan.parallel.data;
-  if (textbook_job.weights_dtype && !job.weights && !plan.weights_by_table && *textbook_job.weights_dtype == "checkpoint") {
+  if (textbook_job.weights_dtype && !job.weights && !plan.weights_by_table &&
+      *textbook_job.weights_dtype == "checkpoint") {
     textbook_job.weights_dtype.reset();
   }
   ServePlan book = resolve(model, machine, textbook_job, rules);
@@ -113,8 +114,8 @@ void fill_steps(ServeAnswer& answer, const Model& model, const Machine& machine,
            Traced::symbol("reserve", a.reserve.value());
   };
   const Traced room = left(ours), book_room = left(theirs);
-  steps.push_back(step("room", "bytes", room,
-                       book_room.value() < 0 ? book_room : per_card(book_room, book), "serving.why.room"));
+  steps.push_back(
+      step("room", "bytes", room, book_room.value() < 0 ? book_room : per_card(book_room, book), "serving.why.room"));
   if (!plan.kv_known) {
     if (plan.textbook) alone(steps);
     return;
@@ -128,7 +129,8 @@ void fill_steps(ServeAnswer& answer, const Model& model, const Machine& machine,
   if (ours.states) why = "serving.why.states";
   steps.push_back(step("request", "bytes", ours.request, per_card(theirs.request, book), why));
   const Traced k = concurrency(ours, plan.parallel.data), book_k = concurrency(theirs, book.parallel.data);
-  if (!answer.concurrency_unlimited) steps.push_back(step("concurrency", "requests", k, book_k, "serving.why.concurrency"));
+  if (!answer.concurrency_unlimited)
+    steps.push_back(step("concurrency", "requests", k, book_k, "serving.why.concurrency"));
   answer.textbook_concurrency = book_k.value();
   if (plan.textbook) alone(steps);
 }

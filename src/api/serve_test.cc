@@ -87,7 +87,8 @@ TEST(Serve, LeversRaiseK) {
     ids.push_back(l.id);
     EXPECT_GE(l.largest_concurrency, a.largest_concurrency) << l.id;
     if (l.id == "kv_dtype" || l.id == "context") {
-      EXPECT_NEAR(static_cast<double>(l.largest_concurrency), 2.0 * static_cast<double>(a.largest_concurrency), 2) << l.id;
+      EXPECT_NEAR(static_cast<double>(l.largest_concurrency), 2.0 * static_cast<double>(a.largest_concurrency), 2)
+          << l.id;
     }
   }
   for (std::string_view id : {"kv_dtype", "parallel", "utilization", "context"}) {
@@ -98,7 +99,7 @@ TEST(Serve, LeversRaiseK) {
 TEST(Serve, MoversAreRankedByWhatTheyMove) {
   const ServeAnswer open = ask(llama8b(), h100s(1), {});
   ASSERT_EQ(open.movers.size(), 3u);
-  EXPECT_EQ(open.movers.front().row.id, "serving_context_tokens");   // nobody said how long a request is
+  EXPECT_EQ(open.movers.front().row.id, "serving_context_tokens");  // nobody said how long a request is
   const auto moved = [&](const ServeAnswer& a, const ServeMover& m) {
     return std::max(std::abs(m.concurrency_low - a.largest_concurrency),
                     std::abs(m.concurrency_high - a.largest_concurrency));
@@ -144,8 +145,8 @@ TEST(Serve, SizeAloneKnowsWeightsButNoCaches) {
 TEST(Serve, JsonNamesUnitsAndAddsUp) {
   const ServeAnswer a = ask(llama8b(), h100s(2), {.context = 8192, .concurrency = 10});
   const Document json = to_json(a);
-  for (const char* key : {"kv_bytes_per_token", "largest_concurrency", "weights_bytes_per_card", "usable_bytes_per_card",
-                          "longest_context_tokens", "room_bytes_per_card"}) {
+  for (const char* key : {"kv_bytes_per_token", "largest_concurrency", "weights_bytes_per_card",
+                          "usable_bytes_per_card", "longest_context_tokens", "room_bytes_per_card"}) {
     ASSERT_NE(json.find(key), nullptr) << key;
     EXPECT_TRUE(json.find(key)->is_integer()) << key;
   }

@@ -17,7 +17,8 @@ Rules rules_for(const Job& job, const Knowledge& knowledge) {
 
 std::vector<Bytes> peaks_of(const Model& model, const Plan& plan, const Overheads& over) {
   std::vector<Bytes> peaks(static_cast<size_t>(plan.pp));
-  compose(step_tables(model, plan, over), schedule_shape(plan.schedule, plan.pp, plan.vpp, plan.micro_batches), peaks.data());
+  compose(step_tables(model, plan, over), schedule_shape(plan.schedule, plan.pp, plan.vpp, plan.micro_batches),
+          peaks.data());
   return peaks;
 }
 
@@ -27,10 +28,18 @@ StateBytes sum_states(const Model& model, const Plan& plan, int64_t rank, Bytes*
     const Bytes b = s.storage.bytes.value();
     if (host && s.storage.tier != Tier::device) *host = checked_add(*host, b);
     switch (s.storage.category) {
-      case Category::gradients: out.gradients = checked_add(out.gradients, b); break;
-      case Category::optimizer: out.optimizer = checked_add(out.optimizer, b); break;
-      case Category::adapters: out.adapters = checked_add(out.adapters, b); break;
-      default: out.weights = checked_add(out.weights, b); break;
+      case Category::gradients:
+        out.gradients = checked_add(out.gradients, b);
+        break;
+      case Category::optimizer:
+        out.optimizer = checked_add(out.optimizer, b);
+        break;
+      case Category::adapters:
+        out.adapters = checked_add(out.adapters, b);
+        break;
+      default:
+        out.weights = checked_add(out.weights, b);
+        break;
     }
   }
   return out;
@@ -61,15 +70,19 @@ void find_movers(TrainAnswer& a, const Job& job, const Knowledge& knowledge, con
     e.field = field;
     e.alternative = alternative;
     e.delta = delta;
-    e.what = {"train.mover", {{"field", field}, {"current", std::move(current)}, {"alternative", alternative},
-                              {"delta", (delta > 0 ? "+" : "") + format_gib(delta)}}};
+    e.what = {"train.mover",
+              {{"field", field},
+               {"current", std::move(current)},
+               {"alternative", alternative},
+               {"delta", (delta > 0 ? "+" : "") + format_gib(delta)}}};
     a.movers.push_back(std::move(e));
   };
   const auto try_field = [&](bool said, std::string field, std::string current, std::string alternative, auto change) {
     if (said) return;
     Job other = job;
     change(other);
-    if (const auto peak = peak_with(a.model, machine, other, knowledge)) add(std::move(field), std::move(alternative), *peak - now, std::move(current));
+    if (const auto peak = peak_with(a.model, machine, other, knowledge))
+      add(std::move(field), std::move(alternative), *peak - now, std::move(current));
   };
   const Plan& p = a.plan;
   const bool walks = a.model.shape_known;
@@ -87,7 +100,8 @@ void find_movers(TrainAnswer& a, const Job& job, const Knowledge& knowledge, con
   }
   if (p.dp * p.cp > 1) {
     const std::string stage = p.zero == 3 ? "1" : "3";
-    try_field(job.zero || job.sharding, "zero", std::to_string(p.zero), stage, [&](Job& j) { j.zero = p.zero == 3 ? 1 : 3; });
+    try_field(job.zero || job.sharding, "zero", std::to_string(p.zero), stage,
+              [&](Job& j) { j.zero = p.zero == 3 ? 1 : 3; });
   }
   try_field(job.precision.has_value(), "precision", std::string(precision_name(p.precision)), "bf16_pure",
             [](Job& j) { j.precision = "bf16_pure"; });
@@ -100,8 +114,10 @@ void find_movers(TrainAnswer& a, const Job& job, const Knowledge& knowledge, con
   for (const auto* rows : {&over.context, &over.workspace, &over.communication}) {
     for (const Constant& row : *rows) {
       const Bytes up = row.high - row.value, down = row.value - row.low;
-      if (up >= down) add(row.id, format_gib(row.high), up, format_gib(row.value));
-      else add(row.id, format_gib(row.low), -down, format_gib(row.value));
+      if (up >= down)
+        add(row.id, format_gib(row.high), up, format_gib(row.value));
+      else
+        add(row.id, format_gib(row.low), -down, format_gib(row.value));
     }
   }
   std::stable_sort(a.movers.begin(), a.movers.end(),
@@ -178,14 +194,16 @@ void write_steps(TrainAnswer& a) {
   group({Category::parameters, Category::adapters}, "train.step.weights");
   group({Category::gradients}, "train.step.gradients");
   group({Category::optimizer}, "train.step.optimizer");
-  for (Category c : {Category::parameters, Category::adapters, Category::gradients, Category::optimizer}) states += ledger.of(c);
+  for (Category c : {Category::parameters, Category::adapters, Category::gradients, Category::optimizer})
+    states += ledger.of(c);
   {
     WorkedStep total;
     total.title = {"train.step.states", {}};
     total.bytes = states;
     if (compare) {
       total.textbook = book.states;
-      if (book.states != states) total.why = Note{a.plan.rules.gradients_from_start ? "train.why.states" : "train.why.states_late", {}};
+      if (book.states != states)
+        total.why = Note{a.plan.rules.gradients_from_start ? "train.why.states" : "train.why.states_late", {}};
     }
     a.steps.push_back(std::move(total));
   }
@@ -209,7 +227,8 @@ void write_steps(TrainAnswer& a) {
 
 }  // namespace
 
-TrainPeak train_peak(const Model& model, const Machine* machine, const Job& job, const Rules& rules, const Constants& constants) {
+TrainPeak train_peak(const Model& model, const Machine* machine, const Job& job, const Rules& rules,
+                     const Constants& constants) {
   const Plan plan = resolve_plan(model, machine, job, rules);
   const auto peaks = peaks_of(model, plan, overheads(plan, machine ? &machine->device : nullptr, constants));
   TrainPeak out;
@@ -260,14 +279,19 @@ TrainAnswer answer_train(Model model, std::optional<Machine> machine, const Job&
   if (m && !m->device.memory_only && a.tokens) {
     a.time = training_time(a.flops.per_token(), *a.tokens, m->cards(), m->device, a.plan.precision, mfu, job.price);
   }
-  const auto link = job.pcie ? job.pcie : m && m->device.host_link ? std::optional<double>(m->device.host_link->bytes_per_second) : std::nullopt;
+  const auto link = job.pcie                   ? job.pcie
+                    : m && m->device.host_link ? std::optional<double>(m->device.host_link->bytes_per_second)
+                                               : std::nullopt;
   if (a.traffic.host > 0 && link) {
-    a.offload = offload_time(a.traffic, *link, a.flops.per_token(), m ? m->device.flops(Dtype::bf16) : std::nullopt, mfu);
+    a.offload =
+        offload_time(a.traffic, *link, a.flops.per_token(), m ? m->device.flops(Dtype::bf16) : std::nullopt, mfu);
   }
   a.assumptions = a.plan.assumptions;
-  if (!job.stack && !a.plan.textbook && a.model.shape_known) a.assumptions.push_back({"train.assume.stack", {{"stack", a.plan.rules.stack}}});
+  if (!job.stack && !a.plan.textbook && a.model.shape_known)
+    a.assumptions.push_back({"train.assume.stack", {{"stack", a.plan.rules.stack}}});
   if (!a.model.shape_known) a.assumptions.push_back({"train.assume.no_shapes", {}});
-  if (a.time && a.mfu_assumed) a.assumptions.push_back({"train.assume.mfu", {{"mfu", fmt::format("{:.0f} %", 100 * mfu)}}});
+  if (a.time && a.mfu_assumed)
+    a.assumptions.push_back({"train.assume.mfu", {{"mfu", fmt::format("{:.0f} %", 100 * mfu)}}});
   write_steps(a);
   find_movers(a, job, knowledge, over);
   return a;
@@ -372,7 +396,10 @@ Document to_json(const TrainAnswer& a) {
                                                            {"active_parameters", a.model.counts.active},
                                                            {"shape_known", a.model.shape_known},
                                                            {"hypothetical", a.model.hypothetical}}}}};
-  if (a.machine) out.set("machine", Document::Object{{"text", a.machine->text}, {"device", a.machine->device.name}, {"cards", a.machine->cards()}});
+  if (a.machine)
+    out.set(
+        "machine",
+        Document::Object{{"text", a.machine->text}, {"device", a.machine->device.name}, {"cards", a.machine->cards()}});
   out.set("plan", plan_json(a.plan));
   if (a.usable) {
     out.set("fits", a.fits());
@@ -421,13 +448,12 @@ Document to_json(const TrainAnswer& a) {
     if (a.time->price) time.set("price_usd", *a.time->price);
     out.set("time", std::move(time));
   }
-  out.set("traffic_per_step_per_rank",
-          Document::Object{{"data_parallel_bytes", a.traffic.data_parallel},
-                           {"tensor_parallel_bytes", a.traffic.tensor_parallel},
-                           {"context_parallel_bytes", a.traffic.context_parallel},
-                           {"pipeline_parallel_bytes", a.traffic.pipeline_parallel},
-                           {"expert_parallel_bytes", a.traffic.expert_parallel},
-                           {"host_bytes", a.traffic.host}});
+  out.set("traffic_per_step_per_rank", Document::Object{{"data_parallel_bytes", a.traffic.data_parallel},
+                                                        {"tensor_parallel_bytes", a.traffic.tensor_parallel},
+                                                        {"context_parallel_bytes", a.traffic.context_parallel},
+                                                        {"pipeline_parallel_bytes", a.traffic.pipeline_parallel},
+                                                        {"expert_parallel_bytes", a.traffic.expert_parallel},
+                                                        {"host_bytes", a.traffic.host}});
   if (a.offload) {
     Document offload{Document::Object{{"bytes_per_step", a.offload->bytes_per_step},
                                       {"seconds_one_way", a.offload->seconds_one_way},
@@ -437,7 +463,8 @@ Document to_json(const TrainAnswer& a) {
   }
   Document::Array movers, steps, assumptions;
   for (const Effect& e : a.movers) {
-    movers.emplace_back(Document::Object{{"field", e.field}, {"alternative", e.alternative}, {"delta_bytes", e.delta}, {"text", say(Lang::en, e.what)}});
+    movers.emplace_back(Document::Object{
+        {"field", e.field}, {"alternative", e.alternative}, {"delta_bytes", e.delta}, {"text", say(Lang::en, e.what)}});
   }
   for (const WorkedStep& s : a.steps) {
     Document row{Document::Object{{"title", say(Lang::en, s.title)}, {"bytes", s.bytes}}};

@@ -59,8 +59,8 @@ class Report {
     if (a_.concurrency_unlimited) return answer_line(s_, tone, word("serving.fits_unlimited"));
     if (a_.plan.asked) {
       return answer_line(s_, tone,
-                         say("serving.fits_asked", fmt::arg("asked", with_commas(a_.asked)), fmt::arg("tokens", tokens()),
-                             fmt::arg("room", room), fmt::arg("k", concurrency())));
+                         say("serving.fits_asked", fmt::arg("asked", with_commas(a_.asked)),
+                             fmt::arg("tokens", tokens()), fmt::arg("room", room), fmt::arg("k", concurrency())));
     }
     return answer_line(s_, tone,
                        say("serving.fits", fmt::arg("k", concurrency()), fmt::arg("tokens", tokens()),
@@ -187,19 +187,21 @@ class Report {
                      .amount = format_gib(std::abs(left))});
     const std::string title =
         a_.plan.textbook ? word("serving.account_pooled") : say("serving.account", fmt::arg("stage", stage));
-    return heading(s_, title) +
-           tree(s_, lines, static_cast<double>(memory));
+    return heading(s_, title) + tree(s_, lines, static_cast<double>(memory));
   }
 
   std::string reason(const Work& w, const Roofline& parts) const {
     const Rates& rates = a_.speed->rates;
     switch (parts.bound) {
       case Bound::bandwidth:
-        return say("serving.speed.bytes", fmt::arg("bytes", format_gb(w.bytes)), fmt::arg("rate", per_second(rates.bytes)));
+        return say("serving.speed.bytes", fmt::arg("bytes", format_gb(w.bytes)),
+                   fmt::arg("rate", per_second(rates.bytes)));
       case Bound::compute:
-        return say("serving.speed.flops", fmt::arg("flops", flops_text(w.flops)), fmt::arg("rate", flops_rate(rates.flops)));
+        return say("serving.speed.flops", fmt::arg("flops", flops_text(w.flops)),
+                   fmt::arg("rate", flops_rate(rates.flops)));
       case Bound::link:
-        return say("serving.speed.sent", fmt::arg("bytes", format_gb(w.sent)), fmt::arg("rate", per_second(rates.sent)));
+        return say("serving.speed.sent", fmt::arg("bytes", format_gb(w.sent)),
+                   fmt::arg("rate", per_second(rates.sent)));
     }
     return {};
   }
@@ -225,10 +227,10 @@ class Report {
       out += paragraph(s_, say("serving.ridge", fmt::arg("requests", with_commas(*sp.ridge_requests))));
     }
     if (sp.ridge_requests && a_.concurrency_known) {
-      out += paragraph(s_, sp.ridge_requests_at_context
-                               ? say("serving.ridge_context",
-                                     fmt::arg("requests", with_commas(*sp.ridge_requests_at_context)))
-                               : word("serving.ridge_never"));
+      out += paragraph(
+          s_, sp.ridge_requests_at_context
+                  ? say("serving.ridge_context", fmt::arg("requests", with_commas(*sp.ridge_requests_at_context)))
+                  : word("serving.ridge_never"));
     }
     out += paragraph(s_, word("serving.binding." + std::string(a_.binding)));
     std::vector<std::string> gains;
@@ -263,12 +265,14 @@ class Report {
   std::string steps() const {
     const bool pooled = a_.plan.textbook;
     std::string out = heading(s_, word(pooled ? "serving.steps_pooled" : "serving.steps"));
-    Table table({{""}, {word("serving.col.step")}, {word("serving.col.ours"), Align::right},
+    Table table({{""},
+                 {word("serving.col.step")},
+                 {word("serving.col.ours"), Align::right},
                  {pooled ? "" : word("serving.col.textbook"), Align::right}});
     int n = 0;
     for (const ServeStep& step : a_.steps) {
-      table.row({std::to_string(++n), word((pooled ? "serving.pooled." : "serving.step.") + std::string(step.id)), amount(step, step.value),
-                 step.textbook ? amount(step, *step.textbook) : ""});
+      table.row({std::to_string(++n), word((pooled ? "serving.pooled." : "serving.step.") + std::string(step.id)),
+                 amount(step, step.value), step.textbook ? amount(step, *step.textbook) : ""});
       const std::string unit = step.unit == "bytes" ? " B" : "";
       table.note(step.formula + unit);
       if (step.textbook && step.textbook_formula != step.formula) {
@@ -325,7 +329,7 @@ class Report {
 
   std::vector<std::string> next() const {
     std::vector<std::string> out;
-    if (a_.plan.model->origin != "catalogue") return out;   // a name that can be typed again
+    if (a_.plan.model->origin != "catalogue") return out;  // a name that can be typed again
     const std::string ask = "vram serve " + a_.plan.model->name + " --on " + a_.machine.text;
     if (!s_.explain) out.push_back(ask + " --explain");
     if (!s_.steps) out.push_back(ask + " --steps");

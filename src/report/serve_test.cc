@@ -82,7 +82,8 @@ TEST(ServeReport, NamesEveryRow) {
   const ServingRules rules = fixtures::rules_of(h100s(1));
   for (ServingRules::Member member : ServingRules::members()) {
     const std::string id = (rules.*member).id;
-    for (Lang lang : {Lang::en, Lang::zh}) EXPECT_FALSE(text(lang, "serving.row." + id.substr(0, id.find('.'))).empty());
+    for (Lang lang : {Lang::en, Lang::zh})
+      EXPECT_FALSE(text(lang, "serving.row." + id.substr(0, id.find('.'))).empty());
   }
 }
 

@@ -7,6 +7,7 @@ err       the one error line, without "vram: " and newline
 err_has   pieces of the error line
 out       pieces of standard output; out_lacks: pieces that must not be there; match: regular expressions
 json      {"path.to[0].value": expected} in the JSON answer
+near      {"path": (value, relative tolerance)} in the JSON answer
 golden    file in tests/golden that the JSON answer must equal
 files     {name: content} in the folder where the command runs
 leaves    {name: [pieces]} files that it must leave (None: must not); any other new file is an error
@@ -19,6 +20,9 @@ import json
 # One good command of each verb, and whether --save makes sense for it: every check of a verb runs on these.
 VERBS = [
     ("models show meta-llama/Llama-3.1-8B", True),
+    ("train meta-llama/Llama-3.1-8B --on 8xH100 --stack fsdp", True),
+    ("serve meta-llama/Llama-3.1-8B --on 1xH100 --context 8k", True),
+    ("gpus h100", False),
 ]
 
 TINY = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "intermediate_size": 128,
@@ -171,4 +175,46 @@ CASES = [
     dict(name="rows missing", args="models --rows no.toml", status=3, err_has=["no.toml"]),
     dict(name="rows without rows", args="models --rows r.toml", files={"r.toml": "x = 1\n"}, status=2, err_has=["r.toml", "[[device]]"]),
     dict(name="rows that are broken", args="models --rows r.toml", files={"r.toml": "[[device]\n"}, status=2, err_has=["r.toml:1"]),
+
+    # --- gpus ---
+    dict(name="gpus", args="gpus", out=["H100"]),
+    dict(name="gpus json", args="gpus h100-80-sxm5 --json", json={"devices[0].id": "h100-80-sxm5"}),
+    dict(name="gpus compared", args="gpus --compare A100-80G,H100 --json", out=["comparison"]),
+    dict(name="gpus, one compared", args="gpus --compare H100", status=2, err_has=["compare"]),
+    dict(name="gpus, unknown compared", args="gpus --compare H100,H1000X", status=2, err_has=["H1000X"]),
+    dict(name="gpus, nothing found", args="gpus nosuchcard", status=2, err_has=["nosuchcard"]),
+
+    # --- jobs that contradict the model or the machine: train ---
+    *[dict(name=f"train refuses {options}", args=f"train meta-llama/Llama-3.1-8B --on 8xH100 {options}", status=2, err_has=pieces)
+      for options, pieces in [
+          ("--tp 3", ["--tensor-parallel", "3", "32"]), ("--tp 64", ["--tensor-parallel"]), ("--tp 0", ["--tensor-parallel '0'"]),
+          ("--tp 8 --pp 2", ["8"]), ("--dp 3", ["8"]), ("--pp 3 --tp 1 --dp 1", ["8"]), ("--ep 2", ["--expert-parallel"]),
+          ("--vpp 2", ["--virtual-pipeline"]), ("--schedule interleaved --pp 4", ["--virtual-pipeline"]), ("--zero 4", ["--zero '4'"]),
+          ("--zero 2 --sharding ddp", ["--zero"]), ("--mfu 45", ["say 45%"]), ("--mfu nan", ["--mfu"]), ("--sequence 0", ["--sequence"]),
+          ("--sequence 1e30", ["--sequence"]), ("--micro-batch -1", ["--micro-batch"]), ("--optimizer adamv", ["Did you mean adamw"]),
+          ("--stack megatrn", ["Did you mean megatron"]), ("--precision fp31", ["--precision"]), ("--usable 80Gb", ["bits"]),
+          ("--usable 200GB", ["--usable"]), ("--gbs 100 --mbs 3", ["--global-batch"]), ("--offload disc", ["--offload"]),
+          ("--task lora --lora-rank 0", ["--lora-rank"]), ("--lora-rank 8 --task full", ["--lora-rank"]),
+          ("--tokens -5", ["--tokens"]), ("--pcie 64GB", ["not a rate"]), ("--hybrid-shard 3 --zero 3 --dp 8", ["--hybrid-shard"])]],
+    dict(name="train without a model", args="train --on 8xH100", status=2, err_has=["MODEL is missing"]),
+    dict(name="train on an unknown card", args="train gpt2 --on 8xH1000X", status=2, err_has=["H1000X"]),
+    dict(name="train on no card", args="train gpt2 --on 0xH100", status=2, err_has=["0"]),
+    dict(name="train on a million nodes", args="train gpt2 --on 99999999x8xH100", status=2, err_has=["99999999"]),
+    dict(name="train on this machine without GPU", args="train gpt2 --on local", status=3, err_has=["GPU"]),
+    dict(name="train, two words", args="train gpt2 gpt2", status=2, err_has=["unexpected word 'gpt2'"]),
+    dict(name="train, two models", args="train gpt2 --model gpt2", status=2, err_has=["second model"]),
+    dict(name="experts do not divide", args="train mistralai/Mixtral-8x7B-v0.1 --on 8xH100 --ep 3", status=2, err_has=["--expert-parallel", "8"]),
+    dict(name="train explained", args="train meta-llama/Llama-3.1-8B --on 8xH100 --stack fsdp --explain", match=[r" = [0-9·]+.* = [0-9,]+"]),
+    dict(name="train in steps", args="train 7e9 --textbook --steps", out=["1.", "2."]),
+
+    # --- serve ---
+    *[dict(name=f"serve refuses {options}", args=f"serve meta-llama/Llama-3.1-8B --on 8xH100 {options}", status=2, err_has=pieces)
+      for options, pieces in [
+          ("--tp 3", ["--tensor-parallel", "3"]), ("--tp 16", ["--tensor-parallel"]), ("--context 0", ["--context"]),
+          ("--concurrency 0", ["--concurrency"]), ("--kv-dtype fp9", ["--kv-dtype"]), ("--weights-dtype int5", ["--weights-dtype"]),
+          ("--gpu-memory-utilization 1.5", ["--gpu-memory-utilization"]), ("--gpu-memory-utilization 90", ["say 90%"]),
+          ("--reserve 1GiB --reserve-ratio 20%", ["second reserve"]), ("--reserve 1Gb", ["bits"]), ("--weights -1GB", ["--weights"]),
+          ("--kv-block 0", ["--kv-block"]), ("--zero 3", ["belongs to vram train"])]],
+    dict(name="serve without a machine", args="serve gpt2", status=2, err_has=["--on is missing"]),
+    dict(name="serve does not fit", args="serve meta-llama/Llama-3.1-70B --on 1xRTX4090", status=1),
 ]

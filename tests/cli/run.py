@@ -25,6 +25,7 @@ SOURCE = HERE.parent.parent
 GOLDEN = SOURCE / "tests" / "golden"
 sys.path.insert(0, str(HERE))
 import cases  # noqa: E402
+import worked  # noqa: E402
 
 TIMEOUT = 60
 
@@ -174,6 +175,9 @@ def run_case(vram, case, update):
         for path, value in case.get("json", {}).items():
             difference = same(value, at(parse_json(out), path), path)
             expect(difference is None, difference)
+        for path, (value, tolerance) in case.get("near", {}).items():
+            found = at(parse_json(out), path)
+            expect(isinstance(found, (int, float)) and abs(found - value) <= tolerance * abs(value), f"{path}: {found}, not {value}")
         for name, content in case.get("leaves", {}).items():
             path = pathlib.Path(folder, name)
             if content is None:
@@ -335,7 +339,7 @@ def main():
 
     work = [("verbs: all here", lambda: verbs_are_all_here(vram))]
     names = set()
-    for case in cases.CASES:
+    for case in cases.CASES + worked.CASES:
         expect(case["name"] not in names, f"two cases are named {case['name']}")
         names.add(case["name"])
         work.append((case["name"], lambda c=case: run_case(vram, c, options.update)))
