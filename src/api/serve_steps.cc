@@ -41,7 +41,7 @@ Account account_of(const ServePlan& plan, const RankClass& rank) {
   out.memory = Traced::symbol("usable", plan.rules.usable_bytes.value) * Traced(plan.pooled());
   for (const CacheKind& kind : cache_kinds(*plan.model, rank.layers)) {
     for (const auto& part : cache_parts<Traced>(plan, kind)) {
-      const Traced entries = cache_entries<Traced>(plan, part, plan.context);
+      const Traced entries = cache_entries<Traced>(plan, part, plan.context.value);
       if (!part.compressed) out.per_token = out.per_token + part.per_token;
       out.request = out.request + part.per_token * entries;
       out.windows |= part.cap > 0 || part.every > 1;
@@ -67,6 +67,15 @@ ServeStep step(std::string_view id, std::string_view unit, const Traced& value, 
   s.textbook_formula = textbook.formula();
   if (s.value != *s.textbook) s.why = why;
   return s;
+}
+
+// The pooled account of textbook mode is its own comparison.
+void alone(std::vector<ServeStep>& steps) {
+  for (ServeStep& s : steps) {
+    s.textbook.reset();
+    s.textbook_formula.clear();
+    s.why = {};
+  }
 }
 
 Traced concurrency(const Account& a, int64_t replicas) {
@@ -107,7 +116,10 @@ void fill_steps(ServeAnswer& answer, const Model& model, const Machine& machine,
   const Traced room = left(ours), book_room = left(theirs);
   steps.push_back(
       step("room", "bytes", room, book_room.value() < 0 ? book_room : per_card(book_room, book), "serving.why.room"));
-  if (!plan.kv_known) return;
+  if (!plan.kv_known) {
+    if (plan.textbook) alone(steps);
+    return;
+  }
   std::string_view why = "serving.why.cut";
   if (ours.latent) why = "serving.why.latent";
   if (ours.states) why = "serving.why.states";
@@ -120,6 +132,7 @@ void fill_steps(ServeAnswer& answer, const Model& model, const Machine& machine,
   if (!answer.concurrency_unlimited)
     steps.push_back(step("concurrency", "requests", k, book_k, "serving.why.concurrency"));
   answer.textbook_concurrency = book_k.value();
+  if (plan.textbook) alone(steps);
 }
 
 }  // namespace vram

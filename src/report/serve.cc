@@ -59,8 +59,8 @@ class Report {
     if (a_.concurrency_unlimited) return answer_line(s_, tone, word("serving.fits_unlimited"));
     if (a_.plan.asked) {
       return answer_line(s_, tone,
-                         say("serving.fits_asked", fmt::arg("asked", with_commas(a_.asked)), fmt::arg("tokens", tokens()),
-                             fmt::arg("room", room), fmt::arg("k", concurrency())));
+                         say("serving.fits_asked", fmt::arg("asked", with_commas(a_.asked)),
+                             fmt::arg("tokens", tokens()), fmt::arg("room", room), fmt::arg("k", concurrency())));
     }
     return answer_line(s_, tone,
                        say("serving.fits", fmt::arg("k", concurrency()), fmt::arg("tokens", tokens()),
@@ -77,7 +77,7 @@ class Report {
     const ServePlan& plan = a_.plan;
     const Model& m = *plan.model;
     std::vector<std::string> model, machine;
-    model.push_back(say("serving.model", fmt::arg("name", m.name),
+    model.push_back(say("serving.model", fmt::arg("name", m.name.empty() ? word("serving.model_unnamed") : m.name),
                         fmt::arg("parameters", format_count(static_cast<double>(plan.parameters)))));
     if (m.layers() > 0) model.push_back(say("serving.model_layers", fmt::arg("layers", m.layers())));
     std::string dtype = plan.weights_dtype;
@@ -131,8 +131,9 @@ class Report {
   }
 
   std::string label(const Group& g) const {
-    if (g.category == Category::kv_cache) return say("serving.cache", fmt::arg("kind", g.owner));
-    if (g.category == Category::recurrent_state) return say("serving.cache_state", fmt::arg("kind", g.owner));
+    if (g.category == Category::kv_cache || g.category == Category::recurrent_state) {
+      return word("serving.kind." + g.owner);
+    }
     return word("serving.part." + g.owner);
   }
 
@@ -184,19 +185,23 @@ class Report {
     lines.push_back({.label = word(left < 0 ? "serving.line.missing" : "serving.line.room"),
                      .value = -1,
                      .amount = format_gib(std::abs(left))});
-    return heading(s_, say("serving.account", fmt::arg("stage", stage))) +
-           tree(s_, lines, static_cast<double>(memory));
+    const std::string title =
+        a_.plan.textbook ? word("serving.account_pooled") : say("serving.account", fmt::arg("stage", stage));
+    return heading(s_, title) + tree(s_, lines, static_cast<double>(memory));
   }
 
   std::string reason(const Work& w, const Roofline& parts) const {
     const Rates& rates = a_.speed->rates;
     switch (parts.bound) {
       case Bound::bandwidth:
-        return say("serving.speed.bytes", fmt::arg("bytes", format_gb(w.bytes)), fmt::arg("rate", per_second(rates.bytes)));
+        return say("serving.speed.bytes", fmt::arg("bytes", format_gb(w.bytes)),
+                   fmt::arg("rate", per_second(rates.bytes)));
       case Bound::compute:
-        return say("serving.speed.flops", fmt::arg("flops", flops_text(w.flops)), fmt::arg("rate", flops_rate(rates.flops)));
+        return say("serving.speed.flops", fmt::arg("flops", flops_text(w.flops)),
+                   fmt::arg("rate", flops_rate(rates.flops)));
       case Bound::link:
-        return say("serving.speed.sent", fmt::arg("bytes", format_gb(w.sent)), fmt::arg("rate", per_second(rates.sent)));
+        return say("serving.speed.sent", fmt::arg("bytes", format_gb(w.sent)),
+                   fmt::arg("rate", per_second(rates.sent)));
     }
     return {};
   }
@@ -218,14 +223,15 @@ class Report {
     table.row({say("serving.speed.prefill", fmt::arg("tokens", with_commas(sp.prefill.tokens))),
                format_seconds(sp.prefill.seconds), "", reason(sp.prefill.work, sp.prefill.parts)});
     std::string out = heading(s_, word("serving.speed")) + table.render(s_);
-    std::string ridge;
-    if (sp.ridge_requests) ridge = say("serving.ridge", fmt::arg("requests", with_commas(*sp.ridge_requests)));
-    if (sp.ridge_requests && a_.concurrency_known) {
-      ridge += " " + (sp.ridge_requests_at_context
-                          ? say("serving.ridge_context", fmt::arg("requests", with_commas(*sp.ridge_requests_at_context)))
-                          : word("serving.ridge_never"));
+    if (sp.ridge_requests) {
+      out += paragraph(s_, say("serving.ridge", fmt::arg("requests", with_commas(*sp.ridge_requests))));
     }
-    if (!ridge.empty()) out += paragraph(s_, ridge);
+    if (sp.ridge_requests && a_.concurrency_known) {
+      out += paragraph(
+          s_, sp.ridge_requests_at_context
+                  ? say("serving.ridge_context", fmt::arg("requests", with_commas(*sp.ridge_requests_at_context)))
+                  : word("serving.ridge_never"));
+    }
     out += paragraph(s_, word("serving.binding." + std::string(a_.binding)));
     std::vector<std::string> gains;
     for (const ServeWhatIf& w : sp.what_if) {
@@ -257,13 +263,16 @@ class Report {
   }
 
   std::string steps() const {
-    std::string out = heading(s_, word("serving.steps"));
-    Table table({{""}, {word("serving.col.step")}, {word("serving.col.ours"), Align::right},
-                 {word("serving.col.textbook"), Align::right}});
+    const bool pooled = a_.plan.textbook;
+    std::string out = heading(s_, word(pooled ? "serving.steps_pooled" : "serving.steps"));
+    Table table({{""},
+                 {word("serving.col.step")},
+                 {word("serving.col.ours"), Align::right},
+                 {pooled ? "" : word("serving.col.textbook"), Align::right}});
     int n = 0;
     for (const ServeStep& step : a_.steps) {
-      table.row({std::to_string(++n), word("serving.step." + std::string(step.id)), amount(step, step.value),
-                 step.textbook ? amount(step, *step.textbook) : ""});
+      table.row({std::to_string(++n), word((pooled ? "serving.pooled." : "serving.step.") + std::string(step.id)),
+                 amount(step, step.value), step.textbook ? amount(step, *step.textbook) : ""});
       const std::string unit = step.unit == "bytes" ? " B" : "";
       table.note(step.formula + unit);
       if (step.textbook && step.textbook_formula != step.formula) {
@@ -319,8 +328,9 @@ class Report {
   }
 
   std::vector<std::string> next() const {
-    const std::string ask = "vram serve " + a_.plan.model->name + " --on " + a_.machine.text;
     std::vector<std::string> out;
+    if (a_.plan.model->origin != "catalogue") return out;  // a name that can be typed again
+    const std::string ask = "vram serve " + a_.plan.model->name + " --on " + a_.machine.text;
     if (!s_.explain) out.push_back(ask + " --explain");
     if (!s_.steps) out.push_back(ask + " --steps");
     return out;
