@@ -401,7 +401,7 @@ std::string Table::render(const Style& style) const {
   if (total > style.width && flexible >= 0) {
     int& w = widths[static_cast<size_t>(flexible)];
     const int shrunk =
-        std::max({w - (total - style.width), 16, width_of(columns_[static_cast<size_t>(flexible)].title)});
+        std::max({w - (total - style.width), 10, width_of(columns_[static_cast<size_t>(flexible)].title)});
     total -= w - std::min(w, shrunk);
     w = std::min(w, shrunk);
   }
