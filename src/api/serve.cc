@@ -60,13 +60,43 @@ void fill_cache(ServeAnswer& answer) {
   for (const CacheKind& kind : cache_kinds(*whole.model, {0, whole.model->layers()})) {
     for (const auto& part : cache_parts<Traced>(whole, kind)) {
       if (!part.compressed) per_token = per_token + part.per_token;
-      per_request = per_request + part.per_token * cache_entries<Traced>(whole, part, whole.context);
+      per_request = per_request + part.per_token * cache_entries<Traced>(whole, part, whole.context.value);
     }
     per_request = per_request + state_bytes<Traced>(whole, kind);
   }
   answer.kv_bytes_per_token = per_token.value();
   answer.kv_formula = per_token.formula();
   answer.kv_bytes_per_request = per_request.value();
+}
+
+// Wider replicas: twice the tensor parallelism, and the layout that carries most.
+template <class Offer>
+void offer_parallel(const ServeAnswer& answer, const Model& model, const Machine& machine, const Job& job, const Job& base,
+                    Offer offer) {
+  const Parallel now = answer.plan.parallel;
+  const Parallel free{job.tensor_parallel.value_or(0), job.pipeline_parallel.value_or(0), job.data_parallel.value_or(0),
+                      now.expert};
+  Parallel twice{2 * now.tensor, now.pipeline, now.data / 2, now.expert}, best = now;
+  int64_t most = answer.largest_concurrency;
+  bool can_double = false;
+  ServePlan plan = answer.plan;
+  for (const Parallel& p : parallel_choices(model, machine.cards(), machine.cards_per_node, free)) {
+    can_double |= p.tensor == twice.tensor && p.pipeline == twice.pipeline && p.data == twice.data;
+    plan.parallel = p;
+    const int64_t k = largest_concurrency(prepare(plan), plan.context.value);
+    if (k <= most) continue;
+    most = k;
+    best = p;
+  }
+  const auto propose = [&](const Parallel& p) {
+    Job change = base;
+    change.tensor_parallel = p.tensor;
+    change.pipeline_parallel = p.pipeline;
+    change.data_parallel = p.data;
+    offer("parallel", fmt::format("{} x {} x {}", p.tensor, p.pipeline, p.data), change);
+  };
+  if (can_double) propose(twice);
+  if (best.tensor != twice.tensor || best.pipeline != twice.pipeline) propose(best);
 }
 
 void fill_levers(ServeAnswer& answer, const Model& model, const Machine& machine, const Job& job,
@@ -97,12 +127,7 @@ void fill_levers(ServeAnswer& answer, const Model& model, const Machine& machine
       offer("weights_dtype", dtype, change);
     }
   }
-  if (!answer.plan.textbook && answer.plan.parallel.data % 2 == 0) {
-    change = base;
-    change.tensor_parallel = 2 * answer.plan.parallel.tensor;
-    change.data_parallel = answer.plan.parallel.data / 2;
-    offer("tensor_parallel", std::to_string(*change.tensor_parallel), change);
-  }
+  if (!answer.plan.textbook) offer_parallel(answer, model, machine, job, base, offer);
   if (job.gpu_memory_utilization && *job.gpu_memory_utilization <= 0.95) {
     change = base;
     change.gpu_memory_utilization = std::round((*job.gpu_memory_utilization + 0.05) * 1000) / 1000;

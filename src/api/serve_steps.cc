@@ -41,7 +41,7 @@ Account account_of(const ServePlan& plan, const RankClass& rank) {
   out.memory = Traced::symbol("usable", plan.rules.usable_bytes.value) * Traced(plan.pooled());
   for (const CacheKind& kind : cache_kinds(*plan.model, rank.layers)) {
     for (const auto& part : cache_parts<Traced>(plan, kind)) {
-      const Traced entries = cache_entries<Traced>(plan, part, plan.context);
+      const Traced entries = cache_entries<Traced>(plan, part, plan.context.value);
       if (!part.compressed) out.per_token = out.per_token + part.per_token;
       out.request = out.request + part.per_token * entries;
       out.windows |= part.cap > 0 || part.every > 1;

@@ -20,6 +20,8 @@ TEST(Traced, BracketsSumsInProductsOnly) {
   EXPECT_EQ((a + b * c).formula(), "a + b·c = 2 + 3·4 = 14");
   EXPECT_EQ((a - (b - c)).formula(), "a - (b - c) = 2 - (3 - 4) = 3");
   EXPECT_EQ(ceil_div(c, b).formula(), "⌈c / b⌉ = ⌈4 / 3⌉ = 2");
+  EXPECT_EQ(ceil_div(a + c, b).formula(), "⌈(a + c) / b⌉ = ⌈(2 + 4) / 3⌉ = 2");
+  EXPECT_EQ(ceil_div(a * c, a * b).formula(), "⌈a·c / (a·b)⌉ = ⌈2·4 / (2·3)⌉ = 2");
   EXPECT_EQ(floor_div(c, b).formula(), "⌊c / b⌋ = ⌊4 / 3⌋ = 1");
   EXPECT_EQ(max(a, b).formula(), "max(a, b) = max(2, 3) = 3");
 }

@@ -70,6 +70,18 @@ void print(const Node& node, bool numbers, std::string& out) {
     print(child, numbers, out);
     if (parens) out += ')';
   };
+  // Inside the brackets of a quotient, products need no parentheses and sums do.
+  const auto quotient = [&](const Node& n) {
+    const auto side = [&](const Node& child, int least) {
+      const bool parens = precedence(child.op) < least;
+      if (parens) out += '(';
+      print(child, numbers, out);
+      if (parens) out += ')';
+    };
+    side(*n.left, 2);
+    out += " / ";
+    side(*n.right, 3);
+  };
   switch (node.op) {
     case Op::literal: out += with_commas(node.value); break;
     case Op::symbol:
@@ -91,16 +103,12 @@ void print(const Node& node, bool numbers, std::string& out) {
       break;
     case Op::ceil_div:
       out += "\u2308";
-      print(*node.left, numbers, out);
-      out += " / ";
-      print(*node.right, numbers, out);
+      quotient(node);
       out += "\u2309";
       break;
     case Op::floor_div:
       out += "\u230a";
-      print(*node.left, numbers, out);
-      out += " / ";
-      print(*node.right, numbers, out);
+      quotient(node);
       out += "\u230b";
       break;
     case Op::max:

@@ -77,7 +77,7 @@ class Report {
     const ServePlan& plan = a_.plan;
     const Model& m = *plan.model;
     std::vector<std::string> model, machine;
-    model.push_back(say("serving.model", fmt::arg("name", m.name),
+    model.push_back(say("serving.model", fmt::arg("name", m.name.empty() ? word("serving.model_unnamed") : m.name),
                         fmt::arg("parameters", format_count(static_cast<double>(plan.parameters)))));
     if (m.layers() > 0) model.push_back(say("serving.model_layers", fmt::arg("layers", m.layers())));
     std::string dtype = plan.weights_dtype;
@@ -131,8 +131,9 @@ class Report {
   }
 
   std::string label(const Group& g) const {
-    if (g.category == Category::kv_cache) return say("serving.cache", fmt::arg("kind", g.owner));
-    if (g.category == Category::recurrent_state) return say("serving.cache_state", fmt::arg("kind", g.owner));
+    if (g.category == Category::kv_cache || g.category == Category::recurrent_state) {
+      return word("serving.kind." + g.owner);
+    }
     return word("serving.part." + g.owner);
   }
 
@@ -218,14 +219,15 @@ class Report {
     table.row({say("serving.speed.prefill", fmt::arg("tokens", with_commas(sp.prefill.tokens))),
                format_seconds(sp.prefill.seconds), "", reason(sp.prefill.work, sp.prefill.parts)});
     std::string out = heading(s_, word("serving.speed")) + table.render(s_);
-    std::string ridge;
-    if (sp.ridge_requests) ridge = say("serving.ridge", fmt::arg("requests", with_commas(*sp.ridge_requests)));
-    if (sp.ridge_requests && a_.concurrency_known) {
-      ridge += " " + (sp.ridge_requests_at_context
-                          ? say("serving.ridge_context", fmt::arg("requests", with_commas(*sp.ridge_requests_at_context)))
-                          : word("serving.ridge_never"));
+    if (sp.ridge_requests) {
+      out += paragraph(s_, say("serving.ridge", fmt::arg("requests", with_commas(*sp.ridge_requests))));
     }
-    if (!ridge.empty()) out += paragraph(s_, ridge);
+    if (sp.ridge_requests && a_.concurrency_known) {
+      out += paragraph(s_, sp.ridge_requests_at_context
+                               ? say("serving.ridge_context",
+                                     fmt::arg("requests", with_commas(*sp.ridge_requests_at_context)))
+                               : word("serving.ridge_never"));
+    }
     out += paragraph(s_, word("serving.binding." + std::string(a_.binding)));
     std::vector<std::string> gains;
     for (const ServeWhatIf& w : sp.what_if) {
@@ -319,8 +321,9 @@ class Report {
   }
 
   std::vector<std::string> next() const {
-    const std::string ask = "vram serve " + a_.plan.model->name + " --on " + a_.machine.text;
     std::vector<std::string> out;
+    if (a_.plan.model->origin != "catalogue") return out;   // a name that can be typed again
+    const std::string ask = "vram serve " + a_.plan.model->name + " --on " + a_.machine.text;
     if (!s_.explain) out.push_back(ask + " --explain");
     if (!s_.steps) out.push_back(ask + " --steps");
     return out;

@@ -96,9 +96,8 @@ std::vector<CachePart<N>> cache_parts(const ServePlan& plan, const CacheKind& ki
 }
 
 template <Number N>
-N cache_entries(const ServePlan& plan, const CachePart<N>& part, const Constant& context) {
-  const bool assumed = context.low < context.high;
-  N entries = assumed ? N::constant(context) : N::symbol("s", context.value);
+N cache_entries(const ServePlan& plan, const CachePart<N>& part, int64_t context) {
+  N entries = N::symbol("s", context);
   if (part.every > 1) entries = ceil_div(entries, N::symbol("ratio", part.every));
   const bool capped = part.cap > 0 && entries.value() > part.cap;
   if (capped) entries = N::symbol("window", part.cap);
@@ -127,8 +126,8 @@ N state_bytes(const ServePlan& plan, const CacheKind& kind) {
 
 template std::vector<CachePart<Fast>> cache_parts<Fast>(const ServePlan&, const CacheKind&);
 template std::vector<CachePart<Traced>> cache_parts<Traced>(const ServePlan&, const CacheKind&);
-template Fast cache_entries<Fast>(const ServePlan&, const CachePart<Fast>&, const Constant&);
-template Traced cache_entries<Traced>(const ServePlan&, const CachePart<Traced>&, const Constant&);
+template Fast cache_entries<Fast>(const ServePlan&, const CachePart<Fast>&, int64_t);
+template Traced cache_entries<Traced>(const ServePlan&, const CachePart<Traced>&, int64_t);
 template Fast state_bytes<Fast>(const ServePlan&, const CacheKind&);
 template Traced state_bytes<Traced>(const ServePlan&, const CacheKind&);
 

@@ -36,7 +36,7 @@ std::vector<CachePart<N>> cache_parts(const ServePlan& plan, const CacheKind& ki
 
 /// Entries that a request of `context` tokens occupies, in whole blocks.
 template <Number N>
-N cache_entries(const ServePlan& plan, const CachePart<N>& part, const Constant& context);
+N cache_entries(const ServePlan& plan, const CachePart<N>& part, int64_t context);
 /// The same, for the closed form.
 inline int64_t cache_entries(int64_t cap, int64_t every, bool spills, int64_t block, int64_t context) {
   const int64_t entries = every == 1 ? context : ceil_div(context, every);

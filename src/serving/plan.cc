@@ -156,17 +156,27 @@ void resolve_parallel(ServePlan& plan, const Model& model, const Machine& machin
   if (choices.empty()) refuse_parallel(model, machine, wanted);
   plan.parallel = choices.front();
   if (choices.size() == 1) return;
-  const auto fitting = std::find_if(choices.begin(), choices.end(), [&](const Parallel& choice) {
+  const int64_t wished = plan.asked.value_or(1);
+  Parallel best = choices.front();
+  int64_t most = -1;
+  for (const Parallel& choice : choices) {
     plan.parallel = choice;
-    return largest_concurrency(prepare(plan), plan.context.value) > 0;
-  });
-  const bool found = fitting != choices.end();
-  if (!found) {   // the widest replica misses least, with as much tensor parallelism as heads and node allow
-    plan.parallel = *std::max_element(choices.begin(), choices.end(), [](const Parallel& a, const Parallel& b) {
+    const int64_t k = largest_concurrency(prepare(plan), plan.context.value);
+    if (k > most) {
+      most = k;
+      best = choice;
+    }
+    if (k >= wished) break;
+  }
+  std::string_view why = plan.asked ? "serving.remark.parallel_asked" : "serving.remark.parallel";
+  if (most < wished) why = most > 0 ? "serving.remark.parallel_most" : "serving.remark.parallel_all";
+  if (most <= 0) {   // the widest replica misses least, with as much tensor parallelism as heads and node allow
+    best = *std::max_element(choices.begin(), choices.end(), [](const Parallel& a, const Parallel& b) {
       return a.replica() != b.replica() ? a.replica() < b.replica() : a.tensor < b.tensor;
     });
   }
-  plan.remarks.push_back({found ? "serving.remark.parallel" : "serving.remark.parallel_all",
+  plan.parallel = best;
+  plan.remarks.push_back({why,
                           {{"tp", with_commas(plan.parallel.tensor)},
                            {"pp", with_commas(plan.parallel.pipeline)},
                            {"dp", with_commas(plan.parallel.data)}}});

@@ -132,11 +132,10 @@ class Account {
   void run(int64_t requests) {
     const auto request = program_.procedure("request");
     for (const CacheKind& kind : cache_kinds(*plan_.model, rank_.layers)) {
-      const std::string owner =
-          std::string(attention_kind_name(kind.attention->kind)) + (kind.cross ? " cross attention" : "");
+      const std::string owner(kind.cross ? "cross" : attention_kind_name(kind.attention->kind));
       for (const auto& part : cache_parts<N>(plan_, kind)) {
         hold(request, part.compressed ? "compressed entries" : "K and V", owner, Category::kv_cache, Life::step,
-             part.per_token * cache_entries<N>(plan_, part, plan_.context));
+             part.per_token * cache_entries<N>(plan_, part, plan_.context.value));
       }
       const N state = state_bytes<N>(plan_, kind);
       if (state.value() > 0) hold(request, "state", owner, Category::recurrent_state, Life::step, state);
