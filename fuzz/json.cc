@@ -5,6 +5,11 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace vram;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
+  try {
+    parse_json(text, "input", {.infinity_is_null = true});
+  } catch (const InputError& error) {
+    fuzz::require_clean(error);
+  }
   Document document;
   try {
     document = parse_json(text, "input");

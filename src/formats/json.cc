@@ -212,10 +212,33 @@ void Events::refuse(size_t position, const std::string& last_token, std::string_
   refuse_at(file_, at, parser_words(what));
 }
 
+// Writes null over Infinity and -Infinity outside strings, padded so that every position stays what it was.
+void null_infinities(std::string& text) {
+  constexpr std::string_view kWord = "Infinity";
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') in_string = !in_string;
+    if (in_string && c == '\\') ++i;
+    if (in_string || c != 'I' || text.compare(i, kWord.size(), kWord) != 0) continue;
+    const size_t end = i + kWord.size();
+    if ((i > 0 && is_word(text[i - 1])) || (end < text.size() && is_word(text[end]))) continue;
+    const size_t start = i > 0 && text[i - 1] == '-' ? i - 1 : i;
+    text.replace(start, end - start, "null" + std::string(end - start - 4, ' '));
+    i = end - 1;
+  }
+}
+
 }  // namespace
 
 Document parse_json(std::string_view text, const std::string& file, const Limits& limits) {
   text = checked_text(text, file, limits);
+  std::string without;
+  if (limits.infinity_is_null && text.find("Infinity") != std::string_view::npos) {
+    without = text;
+    null_infinities(without);
+    text = without;
+  }
   Events events(text, file, limits);
   json::sax_parse(Cursor(text.data(), events.reached()), Cursor(text.data() + text.size(), events.reached()), &events);
   return events.take();

@@ -110,6 +110,21 @@ TEST(Json, HoldsItsLimits) {
   EXPECT_EQ(refusal(parse_json, "[1, 2] ", {.bytes = 6}), "f: holds 7 bytes; accepted: at most 6 bytes");
 }
 
+TEST(Json, ReadsInfinityAsNullWhereAsked) {
+  const Limits lenient{.infinity_is_null = true};
+  EXPECT_EQ(
+      shape(parse_json("{\"a\": [0.0, Infinity],\n\"b\": -Infinity, \"Infinity\": \"\\\"Infinity\"}", "f", lenient)),
+      "{a: [0r@1, null@1]@1, b: null@2, Infinity: '\"Infinity'@2}@1");
+  // Positions of later mistakes stay what they were.
+  EXPECT_EQ(refusal(parse_json, "[Infinity, NaN]", lenient),
+            "f:1: column 12: 'NaN' is not a finite number; accepted: finite numbers or null");
+  EXPECT_EQ(
+      refusal(parse_json, "[Infinity2]", lenient),
+      "f:1: column 2: unknown word 'Infinity2'; accepted: true, false, null, a number or a string in double quotes");
+  EXPECT_EQ(refusal(parse_json, "[1, Infinity]"),
+            "f:1: column 5: 'Infinity' is not a finite number; accepted: finite numbers or null");
+}
+
 TEST(Json, RefusesHostileSizesAtOnce) {
   EXPECT_EQ(refusal(parse_json, repeated("[", 1'000'000)), "f:1: is nested more than 64 levels deep");
   EXPECT_EQ(refusal(parse_json, repeated("{\"a\":", 1'000'000)), "f:1: is nested more than 64 levels deep");

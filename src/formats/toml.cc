@@ -37,12 +37,17 @@ constexpr void toml_assert(bool holds, std::string_view condition) {
 #include <vector>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "formats/builder.h"
 #include "formats/formats.h"
 #include "formats/input.h"
 
 namespace vram {
 namespace {
+
+// toml++ builds its whole tree before the values can be counted one by one. TOML is what people write; far less than
+// this.
+constexpr size_t kTomlBytes = size_t{8} << 20;
 
 // Checks the text before toml++ sees it. Outside strings and comments TOML is ASCII (toml++ 3.3 has undefined behaviour
 // for some other characters there), and depth is bounded. Brackets make it recurse, and so do dotted keys ("a.a.a.a =
@@ -52,7 +57,7 @@ namespace {
 class ShapeCheck {
  public:
   ShapeCheck(std::string_view text, const std::string& file, const Limits& limits)
-      : text_(text), file_(file), most_(limits.depth + 8) {}
+      : text_(text), file_(file), most_(limits.depth + 8), most_nodes_(3 * std::min(limits.values, kTomlBytes)) {}
 
   void run() {
     while (at_ < text_.size()) step();
@@ -96,6 +101,10 @@ class ShapeCheck {
     if (static_cast<unsigned char>(c) >= 0x80) {
       refuse_at(file_, position_at(text_, at_), "a character that TOML allows in quotes only");
     }
+    // Every value but a list's first takes one of these; a member of a table may take three ("a.b = 1.5,").
+    if ((c == '=' || c == ',' || c == '.') && ++nodes_ > most_nodes_) {
+      throw InputError({.file = file_, .line = position_at(text_, at_).line, .problem = "holds too many values"});
+    }
     if (levels_ + dots_ > most_) {
       throw InputError({.file = file_,
                         .line = position_at(text_, at_).line,
@@ -128,6 +137,8 @@ class ShapeCheck {
   std::string_view text_;
   const std::string& file_;
   int most_;
+  size_t most_nodes_;
+  size_t nodes_ = 0;
   size_t at_ = 0;
   int dots_ = 0;
   int levels_ = 0;
@@ -220,6 +231,11 @@ class Converter {
 
 Document parse_toml(std::string_view text, const std::string& file, const Limits& limits) {
   text = checked_text(text, file, limits);
+  if (text.size() > kTomlBytes) {
+    throw InputError({.file = file,
+                      .problem = fmt::format("holds {} bytes of TOML", with_commas(static_cast<int64_t>(text.size()))),
+                      .accepted = fmt::format("at most {}; write larger data as JSON", with_commas(kTomlBytes))});
+  }
   ShapeCheck(text, file, limits).run();
   toml::table table;
   try {

@@ -68,6 +68,9 @@ TEST(Toml, RefusesHostileSizesAtOnce) {
   EXPECT_EQ(refusal(parse_toml, "[" + repeated("a.", 1'000'000) + "a]"), deep);
   // Dots and braces add up: each level is short, all of them are not.
   EXPECT_EQ(refusal(parse_toml, "x = " + repeated("{a.a.a.a.a.a.a.a=", 50) + "1" + repeated("}", 50)), deep);
+  EXPECT_EQ(refusal(parse_toml, std::string(9'000'000, '#')),
+            "f: holds 9,000,000 bytes of TOML; accepted: at most 8,388,608; write larger data as JSON");
+  EXPECT_EQ(refusal(parse_toml, "a = [" + repeated("1,", 30) + "]", {.values = 9}), "f:1: holds too many values");
   // Brackets in strings and comments nest nothing.
   EXPECT_EQ(refusal(parse_toml, "a = '" + repeated("[", 1000) + "' # " + repeated("[", 1000)), "(accepted)");
 }
