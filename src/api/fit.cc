@@ -39,15 +39,15 @@ std::vector<Setting> settings(const Model& model, const Machine& machine, const 
   return out;
 }
 
-struct Task {
+struct Aim {
   std::string id;
   std::string task;  // Job::task
   std::vector<std::string> offload;
   std::optional<std::string> stack;
 };
 
-const std::vector<Task>& tasks() {
-  static const std::vector<Task> table = {
+const std::vector<Aim>& tasks() {
+  static const std::vector<Aim> table = {
       {"qlora", "qlora", {}, std::nullopt},
       {"lora", "lora", {}, std::nullopt},
       {"full", "full", {}, std::nullopt},
@@ -57,7 +57,7 @@ const std::vector<Task>& tasks() {
   return table;
 }
 
-Job job_of(const Job& base, const Task& task, const Setting& s, bool many) {
+Job job_of(const Job& base, const Aim& task, const Setting& s, bool many) {
   Job job = base;
   job.task = task.task;
   if (!job.stack && task.stack) job.stack = task.stack;
@@ -84,7 +84,7 @@ struct Tried {
 };
 
 // The least intrusive setting that fits, else the one that needs least.
-std::optional<Tried> try_task(const Model& model, const Machine& machine, const Job& base, const Task& task,
+std::optional<Tried> try_task(const Model& model, const Machine& machine, const Job& base, const Aim& task,
                               const Rules& rules, const Constants& constants) {
   std::optional<Tried> best;
   const Bytes usable = machine.device.usable_bytes();
@@ -119,7 +119,7 @@ Machine with_cards(const Machine& machine, int64_t cards) {
 
 // Counts of cards one would buy: 1, 2, 4, 8, then whole nodes. The need falls with the count, so halving finds the
 // least.
-std::optional<int64_t> fewest_cards(const Model& model, const Machine& machine, const Job& base, const Task& task,
+std::optional<int64_t> fewest_cards(const Model& model, const Machine& machine, const Job& base, const Aim& task,
                                     const Rules& rules, const Constants& constants) {
   Job free = base;  // the parallel sizes were said for this machine, not for another
   free.data_parallel.reset();
@@ -161,7 +161,7 @@ std::string model_words(const Job& job) {
   return out;
 }
 
-FitRow train_row(const Model& model, const Machine& machine, const Job& base, const Task& task,
+FitRow train_row(const Model& model, const Machine& machine, const Job& base, const Aim& task,
                  const Constants& constants) {
   FitRow row;
   row.id = task.id;
@@ -269,7 +269,7 @@ FitAnswer answer_fit(const Job& job, const Knowledge& knowledge) {
   const Constants& constants = knowledge.constants();
   for (std::string_view dtype : kServeDtypes)
     a.rows.push_back(serve_row(a.model, a.machine, base, std::string(dtype), constants));
-  for (const Task& task : tasks()) a.rows.push_back(train_row(a.model, a.machine, base, task, constants));
+  for (const Aim& task : tasks()) a.rows.push_back(train_row(a.model, a.machine, base, task, constants));
   a.assumptions = a.model.assumptions;
   a.assumptions.insert(a.assumptions.end(), a.machine.assumptions.begin(), a.machine.assumptions.end());
   // The account that most people will ask for next is full fine-tuning's: what moves that moves the page.
@@ -325,7 +325,7 @@ LargestAnswer answer_largest(const Job& job, const Knowledge& knowledge) {
       }
     });
   }
-  for (const Task& task : tasks()) {
+  for (const Aim& task : tasks()) {
     const Rules rules = stack_rules(job.stack ? *job.stack : task.stack.value_or("generic"), constants);
     fill(task.id, [&](const Model& m, Bytes& needed) {
       // States alone already exceed the machine: no need to look closer.

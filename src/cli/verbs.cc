@@ -3,11 +3,13 @@
 
 #include <algorithm>
 
+#include "api/fit.h"
 #include "api/gpus.h"
 #include "api/models.h"
 #include "api/serve.h"
 #include "api/train.h"
 #include "formats/formats.h"
+#include "report/fit.h"
 #include "report/gpus.h"
 #include "report/models.h"
 #include "report/serve.h"
@@ -44,6 +46,15 @@ Reply run_models(Request& request, const Knowledge& knowledge) {
   return {request.json ? write_json(to_json(answer)) : render(answer, request.style)};
 }
 
+Reply run_fit(Request& request, const Knowledge& knowledge) {
+  if (!has_model(request.job)) {
+    const LargestAnswer answer = answer_largest(request.job, knowledge);
+    return {request.json ? write_json(to_json(answer)) : render(answer, request.style)};
+  }
+  const FitAnswer answer = answer_fit(request.job, knowledge);
+  return {request.json ? write_json(to_json(answer)) : render(answer, request.style), answer.any() ? Exit::yes : Exit::no};
+}
+
 Reply run_train(Request& request, const Knowledge& knowledge) {
   const TrainAnswer answer = answer_train(request.job, knowledge);
   return {request.json ? write_json(to_json(answer)) : render(answer, request.style),
@@ -71,6 +82,16 @@ Reply run_gpus(Request& request, const Knowledge& knowledge) {
 
 std::vector<VerbEntry> make_verbs() {
   return {
+      {.verb = Verb::fit,
+       .name = "fit",
+       .summary = "cli.verb.fit",
+       .usage = "[MODEL] --on MACHINE [options]",
+       .takes_model = true,
+       .examples = {{"vram fit meta-llama/Llama-3.1-70B --on 8xH100", "cli.example.fit"},
+                    {"vram fit ./config.json --on 1xRTX4090", "cli.example.fit_file"},
+                    {"vram fit --on 1xRTX4090", "cli.example.fit_largest"}},
+       .options = {},
+       .run = run_fit},
       {.verb = Verb::train,
        .name = "train",
        .summary = "cli.verb.train",
