@@ -256,13 +256,11 @@ std::string heading(const Style& style, std::string_view text) {
   return '\n' + paint(style, Tone::strong, text) + '\n';
 }
 
-std::string item_line(const Style& style, std::string_view title, const std::vector<std::string>& items) {
-  if (items.empty()) return {};
+namespace {
+
+// Items behind `line`, which takes `used` columns already; continued lines are indented by four.
+std::string flow(const Style& style, std::string line, int used, const std::vector<std::string>& items) {
   const std::string_view between = separator(style);
-  // The title's own punctuation decides whether a space follows: "Next:" does, a full-width colon does not.
-  const bool full_width = title.size() >= 3 && title.substr(title.size() - 3) == "：";
-  std::string line = "  " + paint(style, Tone::dim, title) + (full_width ? "" : " ");
-  int used = 2 + width_of(title) + (full_width ? 0 : 1);
   std::string out;
   bool fresh = true;
   for (const std::string& item : items) {
@@ -293,6 +291,20 @@ std::string item_line(const Style& style, std::string_view title, const std::vec
     fresh = false;
   }
   return out + line + '\n';
+}
+
+}  // namespace
+
+std::string fact_line(const Style& style, const std::vector<std::string>& items) {
+  return items.empty() ? std::string() : flow(style, {}, 0, items);
+}
+
+std::string item_line(const Style& style, std::string_view title, const std::vector<std::string>& items) {
+  if (items.empty()) return {};
+  // The title's own punctuation decides whether a space follows: "Next:" does, a full-width colon does not.
+  const bool full_width = title.size() >= 3 && title.substr(title.size() - 3) == "：";
+  return flow(style, "  " + paint(style, Tone::dim, title) + (full_width ? "" : " "),
+              2 + width_of(title) + (full_width ? 0 : 1), items);
 }
 
 std::string moves_most_line(const Style& style, const std::vector<std::string>& items) {

@@ -59,8 +59,8 @@ class Report {
     if (a_.concurrency_unlimited) return answer_line(s_, tone, word("serving.fits_unlimited"));
     if (a_.plan.asked) {
       return answer_line(s_, tone,
-                         say("serving.fits_asked", fmt::arg("asked", with_commas(a_.asked)), fmt::arg("tokens", tokens()),
-                             fmt::arg("room", room), fmt::arg("k", concurrency())));
+                         say("serving.fits_asked", fmt::arg("asked", with_commas(a_.asked)),
+                             fmt::arg("tokens", tokens()), fmt::arg("room", room), fmt::arg("k", concurrency())));
     }
     return answer_line(s_, tone,
                        say("serving.fits", fmt::arg("k", concurrency()), fmt::arg("tokens", tokens()),
@@ -96,12 +96,7 @@ class Report {
                                     : say("serving.parallel", fmt::arg("tp", p.tensor), fmt::arg("pp", p.pipeline),
                                           fmt::arg("dp", p.data)));
     if (p.expert > 1) machine.push_back(say("serving.parallel_expert", fmt::arg("ep", p.expert)));
-    const auto join = [&](const std::vector<std::string>& items) {
-      std::string out;
-      for (const std::string& i : items) out += (out.empty() ? "" : std::string(separator(s_))) + i;
-      return out + "\n";
-    };
-    return join(model) + join(machine);
+    return fact_line(s_, model) + fact_line(s_, machine);
   }
 
   /// Lines of the ledger under one heading, one row an owner.
@@ -185,19 +180,21 @@ class Report {
     lines.push_back({.label = word(left < 0 ? "serving.line.missing" : "serving.line.room"),
                      .value = -1,
                      .amount = format_gib(std::abs(left))});
-    return heading(s_, say("serving.account", fmt::arg("stage", stage))) +
-           tree(s_, lines, static_cast<double>(memory));
+    return heading(s_, say("serving.account", fmt::arg("stage", stage))) + tree(s_, lines, static_cast<double>(memory));
   }
 
   std::string reason(const Work& w, const Roofline& parts) const {
     const Rates& rates = a_.speed->rates;
     switch (parts.bound) {
       case Bound::bandwidth:
-        return say("serving.speed.bytes", fmt::arg("bytes", format_gb(w.bytes)), fmt::arg("rate", per_second(rates.bytes)));
+        return say("serving.speed.bytes", fmt::arg("bytes", format_gb(w.bytes)),
+                   fmt::arg("rate", per_second(rates.bytes)));
       case Bound::compute:
-        return say("serving.speed.flops", fmt::arg("flops", flops_text(w.flops)), fmt::arg("rate", flops_rate(rates.flops)));
+        return say("serving.speed.flops", fmt::arg("flops", flops_text(w.flops)),
+                   fmt::arg("rate", flops_rate(rates.flops)));
       case Bound::link:
-        return say("serving.speed.sent", fmt::arg("bytes", format_gb(w.sent)), fmt::arg("rate", per_second(rates.sent)));
+        return say("serving.speed.sent", fmt::arg("bytes", format_gb(w.sent)),
+                   fmt::arg("rate", per_second(rates.sent)));
     }
     return {};
   }
@@ -223,10 +220,10 @@ class Report {
       out += paragraph(s_, say("serving.ridge", fmt::arg("requests", with_commas(*sp.ridge_requests))));
     }
     if (sp.ridge_requests && a_.concurrency_known) {
-      out += paragraph(s_, sp.ridge_requests_at_context
-                               ? say("serving.ridge_context",
-                                     fmt::arg("requests", with_commas(*sp.ridge_requests_at_context)))
-                               : word("serving.ridge_never"));
+      out += paragraph(
+          s_, sp.ridge_requests_at_context
+                  ? say("serving.ridge_context", fmt::arg("requests", with_commas(*sp.ridge_requests_at_context)))
+                  : word("serving.ridge_never"));
     }
     out += paragraph(s_, word("serving.binding." + std::string(a_.binding)));
     std::vector<std::string> gains;
@@ -260,7 +257,9 @@ class Report {
 
   std::string steps() const {
     std::string out = heading(s_, word("serving.steps"));
-    Table table({{""}, {word("serving.col.step")}, {word("serving.col.ours"), Align::right},
+    Table table({{""},
+                 {word("serving.col.step")},
+                 {word("serving.col.ours"), Align::right},
                  {word("serving.col.textbook"), Align::right}});
     int n = 0;
     for (const ServeStep& step : a_.steps) {
@@ -322,7 +321,7 @@ class Report {
 
   std::vector<std::string> next() const {
     std::vector<std::string> out;
-    if (a_.plan.model->origin != "catalogue") return out;   // a name that can be typed again
+    if (a_.plan.model->origin != "catalogue") return out;  // a name that can be typed again
     const std::string ask = "vram serve " + a_.plan.model->name + " --on " + a_.machine.text;
     if (!s_.explain) out.push_back(ask + " --explain");
     if (!s_.steps) out.push_back(ask + " --steps");
