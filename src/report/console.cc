@@ -234,6 +234,10 @@ std::string to_ascii(std::string_view text) {
 }
 
 std::string wrap(std::string_view text, int width, int first, int rest) {
+  // Kept as it is where it fits: breaking folds the spaces that set things apart.
+  if (first + width_of(text) <= width && text.find_first_of("\n\t") == text.npos) {
+    return spaces(first) + std::string(text) + '\n';
+  }
   return fill(atoms_of(text), width, first, rest);
 }
 
@@ -242,8 +246,7 @@ std::string paragraph(const Style& style, std::string_view text, int first, int 
 }
 
 std::string answer_line(const Style& style, Tone tone, std::string_view text) {
-  // Kept as it is where it fits: wrapping would fold the spaces that set a name apart.
-  const std::string lines = width_of(text) <= style.width ? std::string(text) + '\n' : wrap(text, style.width);
+  const std::string lines = wrap(text, style.width);
   if (!style.color) return lines;
   std::string out;
   for (const std::string& line : lines_of(lines)) {
