@@ -128,6 +128,7 @@ struct Quantization {
   std::string detail;                    ///< "4 bits, groups of 128"
   double bits_per_weight = 0;            ///< of the converted matrices, side tensors included
   bool planned = false;                  ///< true: not what the checkpoint holds
+  std::string kv_cache;                  ///< how the checkpoint wants its KV cache ("FP8"); empty: as the weights' dtype
 };
 
 struct Counts {
@@ -195,9 +196,9 @@ struct DecoderByHand {
 Document config_by_hand(const DecoderByHand& decoder, std::vector<std::string>& assumptions);
 Model model_by_hand(const DecoderByHand& decoder);
 
-/// The model with its linear weights stored in another scheme (embeddings, head, routers, norms, towers and MTP layers keep
-/// theirs): "fp8", "fp8_block", "int8", "int4", "awq", "gptq4", "gptq8", "nf4", "nvfp4", "mxfp4"; "bf16", "fp16" and "fp32"
-/// undo any scheme. InputError for unknown schemes, with near misses.
+/// The model with its linear weights stored in another scheme; embeddings, head, routers, norms and towers keep theirs.
+/// Schemes: fp8, fp8_block, int8, int4 (groups of 128, symmetric), awq, gptq4, gptq8, nf4, nf4_double, nvfp4, mxfp4; and bf16,
+/// fp16, fp32, which undo any scheme. InputError for others, with near misses.
 Model with_planned_quantization(const Model& model, std::string_view scheme);
 /// The schemes that with_planned_quantization knows.
 const std::vector<std::string_view>& planned_quantizations();
