@@ -172,9 +172,9 @@ Model model_with_changes(const Document& config, const std::string& file, std::s
     // The config itself is sound, so a change is at fault: name it as it was given.
     Fault fault = e.fault();
     for (size_t i = 0; i < done.size(); ++i) {
-      const bool named = fault.field == done[i].second || fault.field.size() > done[i].second.size() &&
-                                                             fault.field.compare(fault.field.size() - done[i].second.size(),
-                                                                                 std::string::npos, done[i].second) == 0;
+      const std::string& target = done[i].second;
+      const bool named = fault.field.size() >= target.size() &&
+                         fault.field.compare(fault.field.size() - target.size(), std::string::npos, target) == 0;
       if (!named && done.size() > 1) continue;
       fault.file.clear();
       fault.line = 0;

@@ -49,10 +49,18 @@ TEST(Counts, EqualEveryPublishedRow) {
     for (const Document& measured : r.row.find("measured")->array()) {
       const std::string quantity = measured.find("quantity")->string();
       const int64_t value = measured.find("value")->integer();
-      if (quantity == "parameters") EXPECT_EQ(m.counts.parameters, value);
-      if (quantity == "mtp_parameters") EXPECT_EQ(m.counts.mtp, value);
-      if (quantity == "vision_parameters") EXPECT_EQ(m.counts.vision, value);
-      if (quantity == "stored_elements") EXPECT_EQ(m.counts.parameters + m.counts.mtp + extra_elements(r.row), value);
+      if (quantity == "parameters") {
+        EXPECT_EQ(m.counts.parameters, value);
+      }
+      if (quantity == "mtp_parameters") {
+        EXPECT_EQ(m.counts.mtp, value);
+      }
+      if (quantity == "vision_parameters") {
+        EXPECT_EQ(m.counts.vision, value);
+      }
+      if (quantity == "stored_elements") {
+        EXPECT_EQ(m.counts.parameters + m.counts.mtp + extra_elements(r.row), value);
+      }
     }
   }
 }

@@ -16,11 +16,7 @@ int64_t Reader::layers() const {
   return size({"num_hidden_layers", "n_layer", "n_layers", "num_layers"}, kMaxLayers);
 }
 
-int64_t Reader::heads(int64_t fallback) const {
-  constexpr auto names = {std::string_view("num_attention_heads"), std::string_view("n_head"), std::string_view("n_heads"),
-                          std::string_view("num_heads"), std::string_view("num_q_heads")};
-  return fallback > 0 ? size_or(names, fallback) : size(names);
-}
+int64_t Reader::heads() const { return size({"num_attention_heads", "n_head", "n_heads", "num_heads", "num_q_heads"}); }
 
 int64_t Reader::kv_heads(int64_t heads) const {
   const int64_t kv = size_or({"num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num", "num_key_value_groups"}, heads);
@@ -48,10 +44,8 @@ int64_t Reader::head_dim(int64_t hidden, int64_t heads) const {
 }
 
 int64_t Reader::ffn(int64_t fallback) const {
-  constexpr auto names = {std::string_view("intermediate_size"), std::string_view("ffn_hidden_size"),
-                          std::string_view("n_inner"),           std::string_view("ffn_dim"),
-                          std::string_view("d_ff")};
-  return fallback > 0 ? size_or(names, fallback, kMaxVocab) : size(names, kMaxVocab);
+  if (fallback > 0 && !text_.has({"intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "d_ff"})) return fallback;
+  return size({"intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "d_ff"}, kMaxVocab);
 }
 
 int64_t Reader::vocab() const { return size({"padded_vocab_size", "vocab_size", "embedding_size"}, kMaxVocab); }
@@ -112,7 +106,7 @@ std::optional<std::vector<std::string>> Reader::layer_words(Names names, int64_t
   return words;
 }
 
-std::optional<std::vector<int64_t>> Reader::layer_numbers(Names names, int64_t layers, Fields::Range range) const {
+std::optional<std::vector<int64_t>> Reader::layer_numbers(Names names, int64_t layers, Range range) const {
   auto numbers = text_.integers(names, range);
   if (numbers) check_length(text_, names, *numbers, layers);
   return numbers;

@@ -53,7 +53,7 @@ class Reader {
 
   int64_t hidden() const;
   int64_t layers() const;
-  int64_t heads(int64_t fallback = 0) const;
+  int64_t heads() const;
   /// Divides `heads`; `heads` where absent.
   int64_t kv_heads(int64_t heads) const;
   int64_t head_dim(int64_t hidden, int64_t heads) const;
@@ -67,7 +67,7 @@ class Reader {
 
   /// A list with one entry a layer (entries beyond the layers, for MTP layers, are allowed); nullopt where absent.
   std::optional<std::vector<std::string>> layer_words(Names names, int64_t layers) const;
-  std::optional<std::vector<int64_t>> layer_numbers(Names names, int64_t layers, Fields::Range range = {0, kMaxWidth}) const;
+  std::optional<std::vector<int64_t>> layer_numbers(Names names, int64_t layers, Range range = {0, kMaxWidth}) const;
   /// layer_types as attention kinds; `fallback(i)` where the config has no such list.
   template <class F>
   std::vector<AttentionKind> attention_kinds(int64_t layers, F fallback) const {

@@ -445,7 +445,8 @@ std::vector<bool> step_expert_layers(const Reader& r, int64_t layers) {
     if (i >= 0 && i < layers) sparse[static_cast<size_t>(i)] = true;
   };
   if (list->is_array()) {
-    for (int64_t i : *r.text().integers({"moe_layers_enum"}, {0, kMaxLayers})) set(i);
+    const auto numbers = r.text().integers({"moe_layers_enum"}, {0, kMaxLayers});
+    for (int64_t i : *numbers) set(i);
     return sparse;
   }
   const std::string text = r.word({"moe_layers_enum"}, "");
