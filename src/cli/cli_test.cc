@@ -104,8 +104,8 @@ TEST(Verbs, AreDescribed) {
       for (const Option& o : common_options())
         EXPECT_NE(text.find(o.name), std::string::npos) << v.name << " " << o.name;
       for (const Field& f : fields()) {
-        if (f.of(v.verb))
-          EXPECT_NE(text.find("  " + option_name(f.name)), std::string::npos) << v.name << " " << f.name;
+        if (!f.of(v.verb)) continue;
+        EXPECT_NE(text.find("  " + option_name(f.name)), std::string::npos) << v.name << " " << f.name;
       }
       for (const Example& e : v.examples) EXPECT_NE(text.find(e.command), std::string::npos) << e.command;
     }

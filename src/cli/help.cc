@@ -101,9 +101,9 @@ std::string help(const Style& style, const VerbEntry& verb) {
          std::string(verb.usage) + "\n";
   out += '\n' + paragraph(style, text(style.lang, verb.summary));
   out += heading(style, text(style.lang, "cli.examples"));
-  Table examples(std::vector<Column>(2));
-  for (const Example& e : verb.examples) examples.row({Cell(e.command, Tone::accent), text(style.lang, e.about)});
-  out += examples.render(style);
+  for (const Example& e : verb.examples) {
+    out += "  " + paint(style, Tone::accent, e.command) + "\n" + paragraph(style, text(style.lang, e.about), 6, 6);
+  }
   if (!verb.options.empty()) {
     out += heading(style, text(style.lang, "cli.group.verb"));
     Table table(std::vector<Column>(2));

@@ -143,6 +143,21 @@ std::string file_of(const std::string& option, const std::string& word) {
   return word;
 }
 
+// "--master-weights false" means "--master-weights=false": a truth value behind a flag belongs to it.
+void join_truth_values(std::vector<std::string>& words) {
+  static constexpr std::array<std::string_view, 6> kTruths = {"true", "false", "yes", "no", "on", "off"};
+  for (size_t i = 0; i + 1 < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word == "--") return;
+    if (word.size() < 3 || word.compare(0, 2, "--") != 0) continue;
+    const Field* field = find_field(std::string_view(word).substr(2));
+    if (!field || !field->is_flag() || std::find(kTruths.begin(), kTruths.end(), words[i + 1]) == kTruths.end())
+      continue;
+    words[i] += "=" + words[i + 1];
+    words.erase(words.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+  }
+}
+
 // The place of the verb: the first word that is neither an option nor the value of one.
 std::optional<size_t> verb_place(const std::vector<std::string>& arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -199,6 +214,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   static const VerbEntry overview{.verb = Verb{}, .name = "", .summary = {}, .usage = {}, .run = nullptr};
   CommandLine line;
   std::vector<std::string> rest = arguments;
+  join_truth_values(rest);
   bool help_word = false;
   auto place = verb_place(rest);
   if (place && rest[*place] == "help") {

@@ -57,7 +57,8 @@ Reply run_fit(Request& request, const Knowledge& knowledge) {
 
 Reply run_train(Request& request, const Knowledge& knowledge) {
   const TrainAnswer answer = answer_train(request.job, knowledge);
-  return {request.json ? write_json(to_json(answer)) : render(answer, request.style), answer.fits() ? Exit::yes : Exit::no};
+  return {request.json ? write_json(to_json(answer)) : render(answer, request.style),
+          answer.fits() ? Exit::yes : Exit::no};
 }
 
 Reply run_serve(Request& request, const Knowledge& knowledge) {

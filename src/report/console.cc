@@ -234,6 +234,10 @@ std::string to_ascii(std::string_view text) {
 }
 
 std::string wrap(std::string_view text, int width, int first, int rest) {
+  // Kept as it is where it fits: breaking folds the spaces that set things apart.
+  if (first + width_of(text) <= width && text.find_first_of("\n\t") == text.npos) {
+    return spaces(first) + std::string(text) + '\n';
+  }
   return fill(atoms_of(text), width, first, rest);
 }
 
@@ -242,8 +246,7 @@ std::string paragraph(const Style& style, std::string_view text, int first, int 
 }
 
 std::string answer_line(const Style& style, Tone tone, std::string_view text) {
-  // Kept as it is where it fits: wrapping would fold the spaces that set a name apart.
-  const std::string lines = width_of(text) <= style.width ? std::string(text) + '\n' : wrap(text, style.width);
+  const std::string lines = wrap(text, style.width);
   if (!style.color) return lines;
   std::string out;
   for (const std::string& line : lines_of(lines)) {
@@ -256,13 +259,11 @@ std::string heading(const Style& style, std::string_view text) {
   return '\n' + paint(style, Tone::strong, text) + '\n';
 }
 
-std::string item_line(const Style& style, std::string_view title, const std::vector<std::string>& items) {
-  if (items.empty()) return {};
+namespace {
+
+// Items behind `line`, which takes `used` columns already; continued lines are indented by four.
+std::string flow(const Style& style, std::string line, int used, const std::vector<std::string>& items) {
   const std::string_view between = separator(style);
-  // The title's own punctuation decides whether a space follows: "Next:" does, a full-width colon does not.
-  const bool full_width = title.size() >= 3 && title.substr(title.size() - 3) == "：";
-  std::string line = "  " + paint(style, Tone::dim, title) + (full_width ? "" : " ");
-  int used = 2 + width_of(title) + (full_width ? 0 : 1);
   std::string out;
   bool fresh = true;
   for (const std::string& item : items) {
@@ -293,6 +294,20 @@ std::string item_line(const Style& style, std::string_view title, const std::vec
     fresh = false;
   }
   return out + line + '\n';
+}
+
+}  // namespace
+
+std::string fact_line(const Style& style, const std::vector<std::string>& items) {
+  return items.empty() ? std::string() : flow(style, {}, 0, items);
+}
+
+std::string item_line(const Style& style, std::string_view title, const std::vector<std::string>& items) {
+  if (items.empty()) return {};
+  // The title's own punctuation decides whether a space follows: "Next:" does, a full-width colon does not.
+  const bool full_width = title.size() >= 3 && title.substr(title.size() - 3) == "：";
+  return flow(style, "  " + paint(style, Tone::dim, title) + (full_width ? "" : " "),
+              2 + width_of(title) + (full_width ? 0 : 1), items);
 }
 
 std::string moves_most_line(const Style& style, const std::vector<std::string>& items) {
@@ -401,7 +416,7 @@ std::string Table::render(const Style& style) const {
   if (total > style.width && flexible >= 0) {
     int& w = widths[static_cast<size_t>(flexible)];
     const int shrunk =
-        std::max({w - (total - style.width), 16, width_of(columns_[static_cast<size_t>(flexible)].title)});
+        std::max({w - (total - style.width), 10, width_of(columns_[static_cast<size_t>(flexible)].title)});
     total -= w - std::min(w, shrunk);
     w = std::min(w, shrunk);
   }

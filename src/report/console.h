@@ -48,6 +48,8 @@ std::string paragraph(const Style& style, std::string_view text, int first = 2, 
 std::string answer_line(const Style& style, Tone tone, std::string_view text);
 /// A blank line and a heading.
 std::string heading(const Style& style, std::string_view text);
+/// "a · b · c" from the margin, broken only between items.
+std::string fact_line(const Style& style, const std::vector<std::string>& items);
 /// "  Title: a · b · c", broken only between items.
 std::string item_line(const Style& style, std::string_view title, const std::vector<std::string>& items);
 /// "  What moves this most: ..." and "  Next: ..." (commands). Empty text where there are no items.

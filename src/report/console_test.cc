@@ -149,6 +149,13 @@ TEST(Lines, BreakBetweenItems) {
   EXPECT_EQ(moves_most_line(style, {}), "");
 }
 
+TEST(Lines, FactsBeginAtTheMargin) {
+  Style style;
+  style.width = 20;
+  EXPECT_EQ(fact_line(style, {"7 B parameters", "32 layers", "bf16"}), "7 B parameters\n    32 layers · bf16\n");
+  EXPECT_EQ(fact_line(style, {}), "");
+}
+
 TEST(Ranges, PrintTheUnitOnce) {
   EXPECT_EQ(gib_with_range(10 * kGiB, 9 * kGiB, 12 * kGiB, 1), "10.0 GiB (9.0-12.0)");
   EXPECT_EQ(gib_with_range(10 * kGiB, 10 * kGiB, 10 * kGiB), "10.00 GiB");

@@ -203,7 +203,7 @@ std::string render(const ModelAnswer& answer, bool tensors, const Style& style) 
   if (!m.family.empty()) facts.push_back(say(lang, "models.family", fmt::arg("name", m.family)));
   if (m.hidden > 0) facts.push_back(say(lang, "models.hidden", fmt::arg("count", with_commas(m.hidden))));
   if (m.vocab > 0) facts.push_back(say(lang, "models.vocab", fmt::arg("count", with_commas(m.vocab))));
-  if (!facts.empty()) out += join(facts, separator(style)) + '\n';
+  out += fact_line(style, facts);
   if (!m.family_known) out += paint(style, Tone::warn, wrap(text(lang, "models.unknown_family"), style.width));
   out += '\n' + counts_table(answer, style);
   if (!answer.layers.empty()) out += '\n' + layers_table(answer, style);

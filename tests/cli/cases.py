@@ -20,6 +20,7 @@ import json
 # One good command of each verb, and whether --save makes sense for it: every check of a verb runs on these.
 VERBS = [
     ("models show meta-llama/Llama-3.1-8B", True),
+    ("fit meta-llama/Llama-3.1-8B --on 8xH100", True),
     ("train meta-llama/Llama-3.1-8B --on 8xH100 --stack fsdp", True),
     ("serve meta-llama/Llama-3.1-8B --on 1xH100 --context 8k", True),
     ("gpus h100", False),
@@ -206,6 +207,17 @@ CASES = [
     dict(name="experts do not divide", args="train mistralai/Mixtral-8x7B-v0.1 --on 8xH100 --ep 3", status=2, err_has=["--expert-parallel", "8"]),
     dict(name="train explained", args="train meta-llama/Llama-3.1-8B --on 8xH100 --stack fsdp --explain", match=[r" = [0-9·]+.* = [0-9,]+"]),
     dict(name="train in steps", args="train 7e9 --textbook --steps", out=["1.", "2."]),
+
+    # --- fit ---
+    dict(name="fit", args="fit meta-llama/Llama-3.1-70B --on 8xH100", out=["70.55 B parameters", "QLoRA", "Next:"]),
+    dict(name="fit nothing", args="fit meta-llama/Llama-3.1-70B --on 1x1GiB", status=1),
+    dict(name="fit without a model", args="fit --on 1xRTX4090", out=["RTX 4090"]),
+    dict(name="fit without a machine", args="fit meta-llama/Llama-3.1-8B", status=2, err_has=["--on is missing"]),
+    dict(name="fit of an unknown model", args="fit llama-3.1-70 --on 8xH100", status=2,
+         err="unknown model 'llama-3.1-70'. Did you mean meta-llama/Llama-3.1-70B? (vram models lists all)"),
+    dict(name="fit on an unknown card", args="fit gpt2 --on 8xH1000X", status=2, err_has=["H1000X"]),
+    dict(name="fit with a sequence of zero", args="fit gpt2 --on 8xH100 --sequence 0", status=2, err_has=["--sequence"]),
+    dict(name="fit takes no tensor parallel", args="fit gpt2 --on 8xH100 --tp 2", status=2, err_has=["belongs to vram train, vram serve"]),
 
     # --- serve ---
     *[dict(name=f"serve refuses {options}", args=f"serve meta-llama/Llama-3.1-8B --on 8xH100 {options}", status=2, err_has=pieces)
