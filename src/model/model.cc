@@ -48,6 +48,30 @@ void read_dtype(const Fields& root, const Fields& text, Model& model) {
   model.dtype = *dtype;
 }
 
+// Nested configs are often saved without what equals their class's defaults (LLaVA-1.5's text part names three fields).
+Document with_class_defaults(const Document& text, const std::string& type, Model& model) {
+  struct Default {
+    const char* field;
+    int64_t llama, mistral;
+  };
+  static constexpr Default kDefaults[] = {
+      {"hidden_size", 4096, 4096},          {"num_hidden_layers", 32, 32}, {"num_attention_heads", 32, 32},
+      {"intermediate_size", 11008, 14336},  {"vocab_size", 32000, 32000},
+  };
+  Document full = text;
+  const bool mistral = type == "mistral";
+  if (type != "llama" && !mistral) return full;
+  for (const Default& d : kDefaults) {
+    const Document* given = text.find(d.field);
+    if (given && !given->is_null()) continue;
+    const int64_t value = mistral ? d.mistral : d.llama;
+    full.set(d.field, Document(value, text.line()));
+    model.assumptions.push_back(fmt::format("text_config omits {}: {} is the default of its class", d.field, value));
+  }
+  if (mistral && !text.find("num_key_value_heads")) full.set("num_key_value_heads", Document(int64_t{8}, text.line()));
+  return full;
+}
+
 void note_fields(const Fields& fields, Model& model) {
   for (const std::string& name : fields.used()) model.fields_used.push_back(fields.prefix() + name);
 }
@@ -65,6 +89,11 @@ Model read_config(const Document& config, const Document* hf_quant, const std::s
   model.family = type;
   model.origin = fmt::format("file {}", file);
   std::optional<Fields> inner = text_part(root);
+  Document completed;
+  if (inner) {
+    completed = with_class_defaults(inner->document(), inner->string_or({"model_type"}, "llama"), model);
+    inner = Fields(completed, file, std::string(inner->prefix()));
+  }
   const Fields& text = inner ? *inner : root;
   read_dtype(root, text, model);
 

@@ -174,8 +174,10 @@ void read_modelopt(const Fields& q, Declared& d) {
   const std::string algorithm = q.string_or({"quant_algo"}, "NVFP4");
   d.kv_cache = q.string_or({"kv_cache_quant_algo"}, "");
   if (d.kv_cache.empty()) {
-    if (const auto scheme = q.object({"kv_cache_scheme"})) {
-      d.kv_cache = scheme->integer_or({"num_bits"}, 8, {1, 64}) == 8 ? "FP8" : "";
+    if (const Document* scheme = q.find({"kv_cache_scheme"}); scheme && scheme->is_string()) {
+      d.kv_cache = scheme->string();
+    } else if (const auto described = q.object({"kv_cache_scheme"})) {
+      d.kv_cache = described->integer_or({"num_bits"}, 8, {1, 64}) == 8 ? "FP8" : "";
     }
   }
   const int64_t group = group_size(q, {"group_size"}, 0);
@@ -200,22 +202,19 @@ void read_modelopt(const Fields& q, Declared& d) {
   }
 }
 
-// One entry of compressed-tensors' config_groups.
-std::optional<Storage> compressed_storage(const Fields& group, const std::string& format) {
-  const auto weights = group.object({"weights"});
-  if (!weights) return Storage{};
+// The weights of one of compressed-tensors' config_groups.
+std::optional<Storage> compressed_weights(const Fields& weights, const std::string& format) {
   Storage s;
-  const int64_t bits = weights->integer_or({"num_bits"}, 8, {1, 16});
-  const std::string type = weights->string_or({"type"}, "int");
-  const std::string strategy = weights->string_or({"strategy"}, "tensor");
+  const int64_t bits = weights.integer_or({"num_bits"}, 8, {1, 16});
+  const bool by_float = format.find("float") != std::string::npos || format.find("fp4") != std::string::npos;
+  const std::string type = weights.string_or({"type"}, by_float ? "float" : "int");
+  const std::string strategy = weights.string_or({"strategy"}, "tensor");
   s.bits = static_cast<int>(bits);
-  s.group = group_size(*weights, {"group_size"}, 0);
-  s.symmetric = weights->boolean_or({"symmetric"}, true);
+  s.group = group_size(weights, {"group_size"}, 0);
+  s.symmetric = weights.boolean_or({"symmetric"}, true);
   s.scale = Dtype::bf16;
-  const Document* order = weights->find({"actorder"});
+  const Document* order = weights.find({"actorder"});
   s.act_order = order && order->is_string() && order->string() == "group";
-  const auto inputs = group.object({"input_activations"});
-  s.input_scale = inputs && !inputs->boolean_or({"dynamic"}, false);
   if (format == "nvfp4-pack-quantized" || (type == "float" && bits == 4 && s.group == 16)) {
     s.layout = Layout::nvfp4;
   } else if (format == "mxfp4-pack-quantized" || (type == "float" && bits == 4)) {
@@ -223,7 +222,7 @@ std::optional<Storage> compressed_storage(const Fields& group, const std::string
   } else if (format == "mxfp8-quantized") {
     s.layout = Layout::mxfp8;
   } else if (type == "float" && bits == 8) {
-    const auto block = weights->integers({"block_structure"}, {1, int64_t{1} << 20});
+    const auto block = weights.integers({"block_structure"}, {1, int64_t{1} << 20});
     if (strategy == "block") {
       s.layout = Layout::fp8_block;
       if (block && block->size() == 2) {
@@ -256,11 +255,26 @@ void read_compressed(const Fields& q, Declared& d) {
     return;
   }
   const auto groups = q.object({"config_groups"});
-  if (!groups) q.refuse("config_groups", "is missing", "an object of groups");
+  if (!groups) {
+    // The short form: one group for every linear layer.
+    if (!q.has({"num_bits"})) q.refuse("config_groups", "is missing", "an object of groups, or num_bits");
+    const auto storage = compressed_weights(q, format);
+    if (!storage) {
+      d.unknown = fmt::format("format '{}'", printable(format));
+      return;
+    }
+    d.storage = *storage;
+    d.detail = fmt::format("{}, {}", format, bits_detail(storage->bits, storage->group));
+    return;
+  }
   for (const Document::Member& m : groups->document().object()) {
     if (!m.second.is_object()) groups->refuse(m.first, "is no object", "an object with targets and weights");
     const Fields group(m.second, q.file(), q.prefix() + "config_groups." + m.first + ".");
-    const auto storage = compressed_storage(group, group.string_or({"format"}, format));
+    const auto weights = group.object({"weights"});
+    if (!weights) continue;
+    auto storage = compressed_weights(*weights, group.string_or({"format"}, format));
+    const auto inputs = group.object({"input_activations"});
+    if (storage) storage->input_scale = inputs && !inputs->boolean_or({"dynamic"}, false);
     if (!storage) {
       d.unknown = fmt::format("weights of group '{}'", printable(m.first));
       return;
@@ -433,6 +447,8 @@ void apply(Model& model, const Declared& d, bool text_only) {
     if (tower && (text_only || !d.towers)) return {};
     if (t.role == Role::router || t.role == Role::embedding) return {};
     if (t.role == Role::head && !d.head) return {};
+    // The projection that joins embedding and hidden state before an MTP layer stays as it was (DeepSeek-V3, GLM-5).
+    if (t.role == Role::mtp) return {};
     // Small projections that no scheme converts unless it names them.
     const bool small = t.name.find("weights_proj") != std::string::npos || t.name.find("compressor") != std::string::npos;
     if (!d.modules.empty()) {
@@ -593,7 +609,7 @@ Model with_planned_quantization(const Model& model, std::string_view scheme) {
   if (found) {
     const auto choose = [&](const Tensor& t, TensorGroup::Part part, const std::string&) -> Storage {
       if (part == TensorGroup::Part::vision || part == TensorGroup::Part::audio) return {};
-      if (t.role == Role::router || t.role == Role::embedding || t.role == Role::head) return {};
+      if (t.role == Role::router || t.role == Role::embedding || t.role == Role::head || t.role == Role::mtp) return {};
       return found->storage;
     };
     const arch::Converted sum = arch::rewrite(out, choose, false);

@@ -77,7 +77,7 @@ std::string render(const FitAnswer& a, const Style& style) {
   for (const Effect& e : a.movers) {
     if (movers.size() < 3) movers.push_back(say(lang, e.what));
   }
-  if (!a.assumptions.empty()) out += "\n" + item_line(style, text(lang, "train.assumed"), a.assumptions);
+  if (const auto assumed = a.assumed(lang); !assumed.empty()) out += "\n" + item_line(style, text(lang, "train.assumed"), assumed);
   out += "\n" + moves_most_line(style, movers);
   const auto first = std::find_if(a.rows.begin(), a.rows.end(), [](const FitRow& r) { return r.id == "full"; });
   std::vector<std::string> next;
