@@ -14,6 +14,7 @@ namespace vram {
 namespace {
 
 constexpr size_t kConfigLimit = size_t{16} << 20;
+constexpr int64_t kGptPositions = 2048;  // of GPT-3; what a decoder by hand has unless told otherwise
 constexpr size_t kRowsLimit = size_t{4} << 20;
 
 bool ends_in(std::string_view text, std::string_view ending) {
@@ -82,6 +83,9 @@ DecoderByHand decoder_of(const Job& job, int64_t parameters) {
   d.head_dim = job.head_dim.value_or(0);
   d.ffn = job.ffn.value_or(0);
   d.vocab = job.vocab.value_or(0);
+  // Learned positions must reach as far as the job does.
+  const int64_t longest = std::max(job.sequence.value_or(0), job.context.value_or(0));
+  if (d.gpt && longest > kGptPositions) d.positions = longest;
   d.experts = job.experts.value_or(0);
   d.experts_per_token = job.experts_per_token.value_or(0);
   return d;

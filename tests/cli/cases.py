@@ -39,7 +39,7 @@ def tiny(**changes):
 
 CASES = [
     # --- the command itself ---
-    dict(name="alone", args="", out=["vram help VERB", "Verbs", "vram models show"]),
+    dict(name="alone", args="", out=["vram help VERB", "Verbs", "vram fit", "vram train"]),
     dict(name="help", args="help", out=["Verbs"]),
     dict(name="help zh", args="--lang zh", out=["命令", "大模型的显存账本"]),
     dict(name="version", args="--version", match=[r"\Avram \d+\.\d+\.\d+\n\Z"]),
