@@ -64,7 +64,8 @@ class Report {
     }
     return answer_line(s_, tone,
                        say("serving.fits", fmt::arg("k", concurrency()), fmt::arg("tokens", tokens()),
-                           fmt::arg("longest", with_commas(a_.longest_context))));
+                           fmt::arg("longest", a_.context_unlimited ? word("serving.any_length")
+                                                                    : with_commas(a_.longest_context))));
   }
 
   Bytes worst_room() const {
