@@ -12,28 +12,34 @@ namespace {
 
 constexpr int64_t kMostCards = 65'536;  // beyond this "how many cards" is no useful answer
 
-// A way to run a training task, from the least to the most intrusive.
+// A way to run a training task.
 struct Setting {
   int64_t zero = 0;
   bool recompute = false;
-  int64_t tp = 1;
+  int64_t tp = 1, pp = 1;
 };
 
-std::vector<Setting> settings(const Model& model, const Machine& machine, const Job& job) {
+// From the least to the most intrusive. Fine-tuning shards states over all cards; pre-training cuts the model (tensor
+// parallelism inside a node, then pipeline stages) and shards the optimizer.
+std::vector<Setting> settings(const Model& model, const Machine& machine, const Job& job, bool pretrain) {
   std::vector<Setting> out;
   const bool many = machine.cards() > 1;
-  const int64_t low = job.zero.value_or(0), high = job.zero.value_or(many ? 3 : 0);
-  for (int64_t zero : {low, high}) {
-    if (zero == high && zero == low && !out.empty()) break;
-    for (bool recompute : {false, true}) {
-      if (job.recompute && recompute != (*job.recompute == "full")) continue;
-      if (!model.shape_known && recompute) continue;
-      out.push_back({zero, recompute, job.tensor_parallel.value_or(1)});
-    }
+  std::vector<bool> recomputes;
+  for (bool recompute : {false, true}) {
+    if (job.recompute ? recompute == (*job.recompute == "full") : model.shape_known || !recompute) recomputes.push_back(recompute);
   }
-  if (model.shape_known && !job.tensor_parallel && !job.recompute) {
-    for (int64_t tp = 2; tp <= std::min<int64_t>(8, machine.cards_per_node); tp *= 2) {
-      if (machine.cards() % tp == 0) out.push_back({high, true, tp});
+  const int64_t tp_said = job.tensor_parallel.value_or(0), pp_said = job.pipeline_parallel.value_or(0);
+  const int64_t low = job.zero.value_or(pretrain && many ? 1 : 0), high = job.zero.value_or(many ? 3 : 0);
+  for (int64_t zero : pretrain || low == high ? std::vector<int64_t>{low} : std::vector<int64_t>{low, high}) {
+    for (bool recompute : recomputes) out.push_back({zero, recompute, std::max<int64_t>(1, tp_said), std::max<int64_t>(1, pp_said)});
+  }
+  const int64_t most_tp = std::min<int64_t>(8, machine.cards_per_node);
+  for (int64_t pp = 1; pp <= (pretrain && pp_said == 0 ? 64 : 1); pp *= 2) {
+    for (int64_t tp = pp == 1 ? 2 : 1; tp <= (tp_said == 0 && model.shape_known ? most_tp : 0); tp *= 2) {
+      if (machine.cards() % (tp * pp) != 0 || (pp > 1 && tp < most_tp)) continue;
+      for (bool recompute : recomputes) {
+        if (pretrain || recompute) out.push_back({pretrain ? low : high, recompute, tp, std::max(pp, pp_said)});
+      }
     }
   }
   return out;
@@ -57,7 +63,7 @@ const std::vector<Aim>& tasks() {
   return table;
 }
 
-Job job_of(const Job& base, const Aim& task, const Setting& s, bool many) {
+Job job_of(const Job& base, const Aim& task, const Setting& s) {
   Job job = base;
   job.task = task.task;
   if (!job.stack && task.stack) job.stack = task.stack;
@@ -70,10 +76,9 @@ Job job_of(const Job& base, const Aim& task, const Setting& s, bool many) {
   }
   if (job.offload.empty()) job.offload = task.offload;
   if (!job.sharding) job.zero = s.zero;
-  if (s.zero == 0 && many && task.id == "pretrain" && !base.zero && !base.sharding)
-    job.zero = 1;  // the distributed optimizer
   if (s.recompute) job.recompute = "full";
   if (s.tp > 1) job.tensor_parallel = s.tp;
+  if (s.pp > 1) job.pipeline_parallel = s.pp;
   return job;
 }
 
@@ -88,8 +93,8 @@ std::optional<Tried> try_task(const Model& model, const Machine& machine, const 
                               const Rules& rules, const Constants& constants) {
   std::optional<Tried> best;
   const Bytes usable = machine.device.usable_bytes();
-  for (const Setting& s : settings(model, machine, base)) {
-    Tried t{job_of(base, task, s, machine.cards() > 1), s, {}};
+  for (const Setting& s : settings(model, machine, base, task.task == "pretrain")) {
+    Tried t{job_of(base, task, s), s, {}};
     try {
       t.peak = train_peak(model, &machine, t.job, rules, constants);
     } catch (const InputError&) {
@@ -180,6 +185,7 @@ FitRow train_row(const Model& model, const Machine& machine, const Job& base, co
   const bool host_fits = !machine.host_bytes_per_node || row.host_per_node <= *machine.host_bytes_per_node;
   row.fits = row.room >= 0 && host_fits;
   if (job.tensor_parallel.value_or(1) > 1) row.how.push_back({"fit.tp", {{"n", std::to_string(*job.tensor_parallel)}}});
+  if (job.pipeline_parallel.value_or(1) > 1) row.how.push_back({"fit.pp", {{"n", std::to_string(*job.pipeline_parallel)}}});
   if (job.zero.value_or(0) > 0) row.how.push_back({"fit.zero", {{"n", std::to_string(*job.zero)}}});
   if (task.task == "lora" || task.task == "qlora")
     row.how.push_back({"fit.rank", {{"n", std::to_string(job.lora_rank.value_or(16))}}});
@@ -192,6 +198,7 @@ FitRow train_row(const Model& model, const Machine& machine, const Job& base, co
   if (job.stack) row.command += " --stack " + *job.stack;
   if (job.zero.value_or(0) > 0 && !job.sharding) row.command += fmt::format(" --zero {}", *job.zero);
   if (job.tensor_parallel.value_or(1) > 1) row.command += fmt::format(" --tensor-parallel {}", *job.tensor_parallel);
+  if (job.pipeline_parallel.value_or(1) > 1) row.command += fmt::format(" --pipeline-parallel {}", *job.pipeline_parallel);
   if (job.recompute) row.command += " --recompute " + *job.recompute;
   if (job.sequence) row.command += fmt::format(" --sequence {}", *job.sequence);
   if (job.micro_batch) row.command += fmt::format(" --micro-batch {}", *job.micro_batch);
@@ -255,6 +262,13 @@ bool FitAnswer::any() const {
   return std::any_of(rows.begin(), rows.end(), [](const FitRow& r) { return r.fits; });
 }
 
+std::vector<std::string> FitAnswer::assumed(Lang lang) const {
+  std::vector<std::string> out = model.assumptions;
+  const auto& more = machine.assumed(lang);
+  out.insert(out.end(), more.begin(), more.end());
+  return out;
+}
+
 FitAnswer answer_fit(const Job& job, const Knowledge& knowledge) {
   FitAnswer a;
   a.model = resolve_model(job, knowledge.environment());
@@ -270,10 +284,8 @@ FitAnswer answer_fit(const Job& job, const Knowledge& knowledge) {
   for (std::string_view dtype : kServeDtypes)
     a.rows.push_back(serve_row(a.model, a.machine, base, std::string(dtype), constants));
   for (const Aim& task : tasks()) a.rows.push_back(train_row(a.model, a.machine, base, task, constants));
-  a.assumptions = a.model.assumptions;
-  a.assumptions.insert(a.assumptions.end(), a.machine.assumptions.begin(), a.machine.assumptions.end());
   // The account that most people will ask for next is full fine-tuning's: what moves that moves the page.
-  Job full = job_of(base, tasks()[2], {a.machine.cards() > 1 ? 3 : 0, false, 1}, a.machine.cards() > 1);
+  Job full = job_of(base, tasks()[2], {a.machine.cards() > 1 ? 3 : 0, false, 1});
   full.recompute.reset();
   if (job.recompute) full.recompute = job.recompute;
   if (!job.sequence) full.sequence.reset();
@@ -373,7 +385,7 @@ Document to_json(const FitAnswer& a) {
     movers.emplace_back(Document::Object{
         {"field", e.field}, {"alternative", e.alternative}, {"delta_bytes", e.delta}, {"text", say(Lang::en, e.what)}});
   }
-  for (const std::string& t : a.assumptions) assumptions.emplace_back(t);
+  for (const std::string& t : a.assumed(Lang::en)) assumptions.emplace_back(t);
   return Document::Object{
       {"model",
        Document::Object{

@@ -33,7 +33,7 @@ struct FitAnswer {
   int64_t sequence = 0, micro_batch = 0;
   std::vector<FitRow> rows;
   std::vector<Effect> movers;          ///< of full fine-tuning's account
-  std::vector<std::string> assumptions;
+  std::vector<std::string> assumed(Lang lang) const;
   bool any() const;
 };
 

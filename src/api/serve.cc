@@ -69,24 +69,29 @@ void fill_cache(ServeAnswer& answer) {
   answer.kv_bytes_per_request = per_request.value();
 }
 
-// Wider replicas: twice the tensor parallelism, and the layout that carries most.
+// Wider replicas: twice the tensor parallelism, and the layout that carries about the most.
 template <class Offer>
-void offer_parallel(const ServeAnswer& answer, const Model& model, const Machine& machine, const Job& job, const Job& base,
-                    Offer offer) {
+void offer_parallel(const ServeAnswer& answer, const Model& model, const Machine& machine, const Job& job,
+                    const Job& base, Offer offer) {
   const Parallel now = answer.plan.parallel;
   const Parallel free{job.tensor_parallel.value_or(0), job.pipeline_parallel.value_or(0), job.data_parallel.value_or(0),
                       now.expert};
-  Parallel twice{2 * now.tensor, now.pipeline, now.data / 2, now.expert}, best = now;
-  int64_t most = answer.largest_concurrency;
+  const Parallel twice{2 * now.tensor, now.pipeline, now.data / 2, now.expert};
   bool can_double = false;
   ServePlan plan = answer.plan;
-  for (const Parallel& p : parallel_choices(model, machine.cards(), machine.cards_per_node, free)) {
+  const auto choices = parallel_choices(model, machine.cards(), machine.cards_per_node, free);
+  std::vector<int64_t> carried;
+  int64_t most = answer.largest_concurrency;
+  for (const Parallel& p : choices) {
     can_double |= p.tensor == twice.tensor && p.pipeline == twice.pipeline && p.data == twice.data;
     plan.parallel = p;
-    const int64_t k = largest_concurrency(prepare(plan), plan.context.value);
-    if (k <= most) continue;
-    most = k;
-    best = p;
+    carried.push_back(largest_concurrency(prepare(plan), plan.context.value));
+    most = std::max(most, carried.back());
+  }
+  // Within 5 % of the most, more tensor parallelism is worth more: it shortens every step.
+  Parallel best = now;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    if (carried[i] >= most - most / 20 && choices[i].tensor > best.tensor) best = choices[i];
   }
   const auto propose = [&](const Parallel& p) {
     Job change = base;
@@ -96,7 +101,7 @@ void offer_parallel(const ServeAnswer& answer, const Model& model, const Machine
     offer("parallel", fmt::format("{} x {} x {}", p.tensor, p.pipeline, p.data), change);
   };
   if (can_double) propose(twice);
-  if (best.tensor != twice.tensor || best.pipeline != twice.pipeline) propose(best);
+  if (best.tensor != twice.tensor && best.tensor != now.tensor) propose(best);
 }
 
 void fill_levers(ServeAnswer& answer, const Model& model, const Machine& machine, const Job& job,

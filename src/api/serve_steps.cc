@@ -69,6 +69,15 @@ ServeStep step(std::string_view id, std::string_view unit, const Traced& value, 
   return s;
 }
 
+// The pooled account of textbook mode is its own comparison.
+void alone(std::vector<ServeStep>& steps) {
+  for (ServeStep& s : steps) {
+    s.textbook.reset();
+    s.textbook_formula.clear();
+    s.why = {};
+  }
+}
+
 Traced concurrency(const Account& a, int64_t replicas) {
   const Bytes room = a.memory.value() - a.weights.value() - a.reserve.value();
   if (room < 0 || a.request.value() == 0) return Traced(0);
@@ -107,7 +116,10 @@ void fill_steps(ServeAnswer& answer, const Model& model, const Machine& machine,
   const Traced room = left(ours), book_room = left(theirs);
   steps.push_back(
       step("room", "bytes", room, book_room.value() < 0 ? book_room : per_card(book_room, book), "serving.why.room"));
-  if (!plan.kv_known) return;
+  if (!plan.kv_known) {
+    if (plan.textbook) alone(steps);
+    return;
+  }
   std::string_view why = "serving.why.cut";
   if (ours.latent) why = "serving.why.latent";
   if (ours.states) why = "serving.why.states";
@@ -120,6 +132,7 @@ void fill_steps(ServeAnswer& answer, const Model& model, const Machine& machine,
   if (!answer.concurrency_unlimited)
     steps.push_back(step("concurrency", "requests", k, book_k, "serving.why.concurrency"));
   answer.textbook_concurrency = book_k.value();
+  if (plan.textbook) alone(steps);
 }
 
 }  // namespace vram

@@ -52,6 +52,12 @@ StateBytes whole_states(const Model& model, Plan plan) {
   return sum_states(model, plan, 0, nullptr);
 }
 
+// QLoRA quantizes the base to NF4 unless the checkpoint is quantized already.
+Model as_trained(const Model& model, const Plan& plan) {
+  if (plan.task != Task::qlora || model.quantization) return model;
+  return with_planned_quantization(model, "nf4");
+}
+
 // The peak of the same job with one field said otherwise; nothing where that is not a valid job.
 std::optional<Bytes> peak_with(const Model& model, const Machine* machine, const Job& job, const Knowledge& knowledge) {
   try {
@@ -230,6 +236,7 @@ void write_steps(TrainAnswer& a) {
 TrainPeak train_peak(const Model& model, const Machine* machine, const Job& job, const Rules& rules,
                      const Constants& constants) {
   const Plan plan = resolve_plan(model, machine, job, rules);
+  if (plan.task == Task::qlora && !model.quantization) return train_peak(as_trained(model, plan), machine, job, rules, constants);
   const auto peaks = peaks_of(model, plan, overheads(plan, machine ? &machine->device : nullptr, constants));
   TrainPeak out;
   out.device = *std::max_element(peaks.begin(), peaks.end());
@@ -247,6 +254,7 @@ TrainAnswer answer_train(Model model, std::optional<Machine> machine, const Job&
   a.machine = std::move(machine);
   const Machine* m = a.machine ? &*a.machine : nullptr;
   a.plan = resolve_plan(a.model, m, job, rules_for(job, knowledge));
+  a.model = as_trained(a.model, a.plan);
   if (m) {
     a.usable = m->device.usable_bytes();
     a.host_available = m->host_bytes_per_node;
@@ -476,7 +484,7 @@ Document to_json(const TrainAnswer& a) {
   for (const Note& n : a.assumptions) assumptions.emplace_back(say(Lang::en, n));
   for (const std::string& text : a.model.assumptions) assumptions.emplace_back(text);
   if (a.machine) {
-    for (const std::string& text : a.machine->assumptions) assumptions.emplace_back(text);
+    for (const std::string& text : a.machine->assumed(Lang::en)) assumptions.emplace_back(text);
   }
   out.set("moves_most", std::move(movers));
   out.set("steps", std::move(steps));

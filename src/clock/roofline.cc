@@ -6,9 +6,12 @@ namespace vram {
 
 std::string_view bound_name(Bound bound) {
   switch (bound) {
-    case Bound::bandwidth: return "bandwidth";
-    case Bound::compute: return "compute";
-    case Bound::link: return "link";
+    case Bound::bandwidth:
+      return "bandwidth";
+    case Bound::compute:
+      return "compute";
+    case Bound::link:
+      return "link";
   }
   return "?";
 }

@@ -7,9 +7,9 @@ namespace vram {
 
 /// What one device does in one piece of work.
 struct Work {
-  double flops = 0;   ///< operations, an amount
-  double bytes = 0;   ///< read from and written to its own memory
-  double sent = 0;    ///< bytes given to its link, one direction
+  double flops = 0;  ///< operations, an amount
+  double bytes = 0;  ///< read from and written to its own memory
+  double sent = 0;   ///< bytes given to its link, one direction
 };
 
 inline Work operator+(Work a, Work b) { return {a.flops + b.flops, a.bytes + b.bytes, a.sent + b.sent}; }
@@ -28,7 +28,7 @@ std::string_view bound_name(Bound bound);
 
 /// The time that `work` can't beat: its parts overlap perfectly and each runs at its full rate.
 struct Roofline {
-  double seconds = 0;   ///< the largest of the three
+  double seconds = 0;  ///< the largest of the three
   double memory_seconds = 0;
   double compute_seconds = 0;
   double link_seconds = 0;

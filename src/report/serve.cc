@@ -96,7 +96,12 @@ class Report {
                                     : say("serving.parallel", fmt::arg("tp", p.tensor), fmt::arg("pp", p.pipeline),
                                           fmt::arg("dp", p.data)));
     if (p.expert > 1) machine.push_back(say("serving.parallel_expert", fmt::arg("ep", p.expert)));
-    return fact_line(s_, model) + fact_line(s_, machine);
+    const auto join = [&](const std::vector<std::string>& items) {
+      std::string out;
+      for (const std::string& i : items) out += (out.empty() ? "" : std::string(separator(s_))) + i;
+      return out + "\n";
+    };
+    return join(model) + join(machine);
   }
 
   /// Lines of the ledger under one heading, one row an owner.
@@ -180,7 +185,9 @@ class Report {
     lines.push_back({.label = word(left < 0 ? "serving.line.missing" : "serving.line.room"),
                      .value = -1,
                      .amount = format_gib(std::abs(left))});
-    return heading(s_, say("serving.account", fmt::arg("stage", stage))) + tree(s_, lines, static_cast<double>(memory));
+    const std::string title =
+        a_.plan.textbook ? word("serving.account_pooled") : say("serving.account", fmt::arg("stage", stage));
+    return heading(s_, title) + tree(s_, lines, static_cast<double>(memory));
   }
 
   std::string reason(const Work& w, const Roofline& parts) const {
@@ -256,15 +263,16 @@ class Report {
   }
 
   std::string steps() const {
-    std::string out = heading(s_, word("serving.steps"));
+    const bool pooled = a_.plan.textbook;
+    std::string out = heading(s_, word(pooled ? "serving.steps_pooled" : "serving.steps"));
     Table table({{""},
                  {word("serving.col.step")},
                  {word("serving.col.ours"), Align::right},
-                 {word("serving.col.textbook"), Align::right}});
+                 {pooled ? "" : word("serving.col.textbook"), Align::right}});
     int n = 0;
     for (const ServeStep& step : a_.steps) {
-      table.row({std::to_string(++n), word("serving.step." + std::string(step.id)), amount(step, step.value),
-                 step.textbook ? amount(step, *step.textbook) : ""});
+      table.row({std::to_string(++n), word((pooled ? "serving.pooled." : "serving.step.") + std::string(step.id)),
+                 amount(step, step.value), step.textbook ? amount(step, *step.textbook) : ""});
       const std::string unit = step.unit == "bytes" ? " B" : "";
       table.note(step.formula + unit);
       if (step.textbook && step.textbook_formula != step.formula) {

@@ -226,7 +226,7 @@ std::string render(const TrainAnswer& a, const Style& style) {
   for (const Note& n : a.assumptions) assumptions.push_back(say(lang, n));
   for (const std::string& t : a.model.assumptions) assumptions.push_back(t);
   if (a.machine) {
-    for (const std::string& t : a.machine->assumptions) assumptions.push_back(t);
+    for (const std::string& t : a.machine->assumed(lang)) assumptions.push_back(t);
   }
   if (!assumptions.empty()) out += "\n" + item_line(style, text(lang, "train.assumed"), assumptions);
   std::vector<std::string> movers;

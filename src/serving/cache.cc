@@ -8,8 +8,10 @@ bool is_recurrent(AttentionKind kind) {
     case AttentionKind::mamba1:
     case AttentionKind::mamba2:
     case AttentionKind::convolution:
-    case AttentionKind::rwkv: return true;
-    default: return false;
+    case AttentionKind::rwkv:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -76,8 +78,8 @@ std::vector<CachePart<N>> cache_parts(const ServePlan& plan, const CacheKind& ki
   // The index of sparse attention is one 8-bit vector for all heads with a scale per group.
   const auto index = [&] {
     const N d = N::symbol("d_index", a.index_head_dim);
-    return layers * (d + ceil_div(d, N::constant(plan.rules.index_scale_elements)) *
-                             N::constant(plan.rules.index_scale_bytes));
+    return layers *
+           (d + ceil_div(d, N::constant(plan.rules.index_scale_elements)) * N::constant(plan.rules.index_scale_bytes));
   };
   const bool indexed = a.index_head_dim > 0 && !kind.cross;
   if (indexed && a.compress_ratio == 0) part.per_token = part.per_token + index();
@@ -102,7 +104,8 @@ N cache_entries(const ServePlan& plan, const CachePart<N>& part, int64_t context
   const bool capped = part.cap > 0 && entries.value() > part.cap;
   if (capped) entries = N::symbol("window", part.cap);
   if (plan.block.value == 1) return entries;
-  // Rounding that changes nothing is left out of the formula; the block's own range is tried by the list of assumptions.
+  // Rounding that changes nothing is left out of the formula; the block's own range is tried by the list of
+  // assumptions.
   const N block = N::symbol("block", plan.block.value);
   if (capped && part.spills) return (ceil_div(entries, block) + N(1)) * block;
   if (entries.value() % plan.block.value == 0) return entries;

@@ -11,7 +11,7 @@ namespace vram {
 struct CacheKind {
   const Attention* attention = nullptr;
   int64_t layers = 0;
-  bool cross = false;   ///< K and V of the encoder's output
+  bool cross = false;  ///< K and V of the encoder's output
 };
 /// The caches of the layers of a stage, in order of first use. Encoder layers, layers that share another's cache, and
 /// layers without a sequence mixer have none.
@@ -20,16 +20,16 @@ std::vector<CacheKind> cache_kinds(const Model& model, const Stage& stage);
 /// Whether the layers keep one state a sequence rather than something a token.
 bool is_recurrent(AttentionKind kind);
 
-/// What grows with the tokens of one request on one rank, in all layers of the kind. A kind has one or two parts: K and V
-/// (or the latent, with the sparse index), and compressed entries besides a window.
+/// What grows with the tokens of one request on one rank, in all layers of the kind. A kind has one or two parts: K and
+/// V (or the latent, with the sparse index), and compressed entries besides a window.
 template <Number N>
 struct CachePart {
   const CacheKind* kind = nullptr;
   bool compressed = false;
-  N per_token{0};        ///< bytes a kept entry
-  int64_t cap = 0;       ///< entries kept at most (window); 0: all
-  int64_t every = 1;     ///< tokens of one entry
-  bool spills = false;   ///< a moving window touches one more block than its length
+  N per_token{0};       ///< bytes a kept entry
+  int64_t cap = 0;      ///< entries kept at most (window); 0: all
+  int64_t every = 1;    ///< tokens of one entry
+  bool spills = false;  ///< a moving window touches one more block than its length
 };
 template <Number N>
 std::vector<CachePart<N>> cache_parts(const ServePlan& plan, const CacheKind& kind);

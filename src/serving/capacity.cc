@@ -103,7 +103,7 @@ int64_t longest_context(const Prepared& prepared, int64_t requests, int64_t limi
   };
   if (!fits(1)) return 0;
   if (fits(limit)) return limit;
-  int64_t low = 1, high = limit;   // fits(low), not fits(high)
+  int64_t low = 1, high = limit;  // fits(low), not fits(high)
   while (high - low > 1) {
     const int64_t middle = low + (high - low) / 2;
     (fits(middle) ? low : high) = middle;

@@ -18,10 +18,10 @@ struct PreparedPart {
 
 /// A class of ranks reduced to the few numbers that capacity depends on.
 struct PreparedRank {
-  Bytes memory = 0;          ///< usable bytes of the card (of all pooled cards in textbook mode)
+  Bytes memory = 0;  ///< usable bytes of the card (of all pooled cards in textbook mode)
   Bytes weights = 0;
-  Bytes reserved = 0;        ///< everything but weights and caches
-  Bytes state = 0;           ///< of one request, whatever its length
+  Bytes reserved = 0;  ///< everything but weights and caches
+  Bytes state = 0;     ///< of one request, whatever its length
   std::vector<PreparedPart> parts;
 
   /// What is left for caches; negative where weights and reserve alone exceed the card.
@@ -43,8 +43,8 @@ Prepared prepare(const ServePlan& plan);
 /// Stands for "as many as you like", where a request takes no memory.
 inline constexpr int64_t kUnlimited = int64_t{1} << 50;
 
-/// Requests of `context` tokens that run at once over all replicas (K); kUnlimited where a request takes nothing; 0 where
-/// the weights don't fit.
+/// Requests of `context` tokens that run at once over all replicas (K); kUnlimited where a request takes nothing; 0
+/// where the weights don't fit.
 int64_t largest_concurrency(const Prepared& prepared, int64_t context);
 
 /// Tokens that each of `requests` requests (over all replicas) may have; 0 where even one token doesn't fit, `limit`

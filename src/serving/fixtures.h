@@ -67,8 +67,7 @@ inline Model decoder(const Shape& s) {
     layers.tensors.push_back(
         tensor("gate", {s.expert_ffn, s.hidden}, Role::expert_gate, Shard::expert_column, s.experts));
     layers.tensors.push_back(tensor("up", {s.expert_ffn, s.hidden}, Role::expert_up, Shard::expert_column, s.experts));
-    layers.tensors.push_back(
-        tensor("down", {s.hidden, s.expert_ffn}, Role::expert_down, Shard::expert_row, s.experts));
+    layers.tensors.push_back(tensor("down", {s.hidden, s.expert_ffn}, Role::expert_down, Shard::expert_row, s.experts));
   } else {
     layers.tensors.push_back(tensor("gate", {s.ffn, s.hidden}, Role::mlp_gate, Shard::column));
     layers.tensors.push_back(tensor("up", {s.ffn, s.hidden}, Role::mlp_up, Shard::column));

@@ -63,7 +63,8 @@ bool heads_divide(const Model& model, int64_t tensor) {
       case AttentionKind::mla:
         if (a.heads % tensor != 0) return false;
         break;
-      default: break;
+      default:
+        break;
     }
   }
   return true;
@@ -76,7 +77,8 @@ bool experts_divide(const Model& model, const Parallel& p) {
   return p.tensor % p.expert == 0 || p.expert % p.tensor == 0;
 }
 
-std::vector<Parallel> parallel_choices(const Model& model, int64_t cards, int64_t cards_per_node, const Parallel& wanted) {
+std::vector<Parallel> parallel_choices(const Model& model, int64_t cards, int64_t cards_per_node,
+                                       const Parallel& wanted) {
   std::vector<Parallel> out;
   const int64_t stages_most = model.layers() > 0 ? model.layers() : cards;
   std::vector<int64_t> divisors;
@@ -130,10 +132,11 @@ void refuse_parallel(const Model& model, const Machine& machine, const Parallel&
   const auto divides_cards = [&](int64_t n) { return cards % n == 0; };
   const int64_t shown = std::min<int64_t>(cards, 4096);
   if (wanted.tensor != 0 && !heads_divide(model, wanted.tensor)) {
-    throw InputError({.field = "--tensor-parallel",
-                      .value = std::to_string(wanted.tensor),
-                      .problem = fmt::format("does not divide the {} of {}", shapes(model), model.name),
-                      .accepted = list_of(1, shown, [&](int64_t n) { return divides_cards(n) && heads_divide(model, n); })});
+    throw InputError(
+        {.field = "--tensor-parallel",
+         .value = std::to_string(wanted.tensor),
+         .problem = fmt::format("does not divide the {} of {}", shapes(model), model.name),
+         .accepted = list_of(1, shown, [&](int64_t n) { return divides_cards(n) && heads_divide(model, n); })});
   }
   if (wanted.pipeline != 0 && model.layers() > 0 && wanted.pipeline > model.layers()) {
     throw InputError({.field = "--pipeline-parallel",
@@ -144,9 +147,8 @@ void refuse_parallel(const Model& model, const Machine& machine, const Parallel&
   const struct {
     const char* field;
     int64_t value;
-  } given[] = {{"--tensor-parallel", wanted.tensor},
-               {"--pipeline-parallel", wanted.pipeline},
-               {"--data-parallel", wanted.data}};
+  } given[] = {
+      {"--tensor-parallel", wanted.tensor}, {"--pipeline-parallel", wanted.pipeline}, {"--data-parallel", wanted.data}};
   int64_t product = 1;
   for (const auto& g : given) {
     if (g.value == 0) continue;
@@ -191,11 +193,11 @@ void refuse_parallel(const Model& model, const Machine& machine, const Parallel&
     if (!accepted.empty()) accepted += "; ";
     accepted += fmt::format("{} x {} x {}", p.tensor, p.pipeline, p.data);
   }
-  throw InputError({.field = "--tensor-parallel x --pipeline-parallel x --data-parallel",
-                    .value = fmt::format("{} x {} x {}", wanted.tensor, wanted.pipeline, wanted.data),
-                    .problem = fmt::format("can't spread {} over the {} cards of {} (0 is free)", model.name, cards,
-                                           machine.text),
-                    .accepted = accepted});
+  throw InputError(
+      {.field = "--tensor-parallel x --pipeline-parallel x --data-parallel",
+       .value = fmt::format("{} x {} x {}", wanted.tensor, wanted.pipeline, wanted.data),
+       .problem = fmt::format("can't spread {} over the {} cards of {} (0 is free)", model.name, cards, machine.text),
+       .accepted = accepted});
 }
 
 }  // namespace vram

@@ -14,12 +14,18 @@ namespace vram {
 
 std::string_view reserve_name(Reserve reserve) {
   switch (reserve) {
-    case Reserve::modelled: return "modelled";
-    case Reserve::rule_of_thumb: return "rule_of_thumb";
-    case Reserve::per_card: return "per_card";
-    case Reserve::total: return "total";
-    case Reserve::ratio: return "ratio";
-    case Reserve::nothing: return "nothing";
+    case Reserve::modelled:
+      return "modelled";
+    case Reserve::rule_of_thumb:
+      return "rule_of_thumb";
+    case Reserve::per_card:
+      return "per_card";
+    case Reserve::total:
+      return "total";
+    case Reserve::ratio:
+      return "ratio";
+    case Reserve::nothing:
+      return "nothing";
   }
   return "?";
 }
@@ -90,7 +96,9 @@ void resolve_reserve(ServePlan& plan, const Job& job) {
     plan.reserve = plan.kv_known ? Reserve::modelled : Reserve::rule_of_thumb;
   }
   if (plan.reserve_bytes < 0) {
-    throw InputError({.field = "--reserve", .value = std::to_string(plan.reserve_bytes), .problem = "is negative",
+    throw InputError({.field = "--reserve",
+                      .value = std::to_string(plan.reserve_bytes),
+                      .problem = "is negative",
                       .accepted = "bytes such as 2GiB"});
   }
   if (!job.gpu_memory_utilization) return;
@@ -109,14 +117,14 @@ void resolve_weights(ServePlan& plan, const Model& model, const Job& job) {
   plan.given_weights = job.weights;
   plan.parameters = job.params.value_or(model.counts.parameters);
   // A size given beside a shape counts: the tensors of the shape would sum to something else.
-  const bool has_table =
-      model.shape_known && !model.tensors.empty() && plan.parameters == model.counts.parameters;
+  const bool has_table = model.shape_known && !model.tensors.empty() && plan.parameters == model.counts.parameters;
   plan.weights_by_table = has_table && !job.weights && !job.textbook;
   const bool planned = plan.weights_by_table && plan.weights_dtype != "checkpoint";
   plan.model = std::make_shared<Model>(planned ? with_planned_quantization(model, plan.weights_dtype) : model);
   if (plan.weights_by_table || job.weights) return;
   if (plan.parameters <= 0) {
-    throw InputError({.field = "--params", .problem = "is needed: the size of the model is unknown",
+    throw InputError({.field = "--params",
+                      .problem = "is needed: the size of the model is unknown",
                       .accepted = "a count such as 7B"});
   }
   check_size_scheme(plan.weights_dtype);
@@ -134,7 +142,9 @@ void resolve_request(ServePlan& plan, const Model& model, const Job& job) {
     plan.context.low = std::min(plan.context.low, plan.context.value);
     plan.context.high = std::min(plan.context.high, model.max_positions);
   }
-  plan.block = plan.textbook ? given("block", 1) : job.kv_block ? given("block", *job.kv_block) : plan.rules.block_tokens;
+  plan.block = plan.textbook  ? given("block", 1)
+               : job.kv_block ? given("block", *job.kv_block)
+                              : plan.rules.block_tokens;
   plan.asked = job.concurrency;
 }
 
@@ -143,8 +153,8 @@ void resolve_parallel(ServePlan& plan, const Model& model, const Machine& machin
   require_positive(job.pipeline_parallel, "--pipeline-parallel", "is no number of ways");
   require_positive(job.data_parallel, "--data-parallel", "is no number of ways");
   require_positive(job.expert_parallel, "--expert-parallel", "is no number of ways");
-  const Parallel wanted{job.tensor_parallel.value_or(0), job.pipeline_parallel.value_or(0), job.data_parallel.value_or(0),
-                        job.expert_parallel.value_or(1)};
+  const Parallel wanted{job.tensor_parallel.value_or(0), job.pipeline_parallel.value_or(0),
+                        job.data_parallel.value_or(0), job.expert_parallel.value_or(1)};
   if (plan.textbook) {
     // All cards of a replica are one memory: how heads are spread over them does not matter.
     const int64_t data = std::max<int64_t>(wanted.data, 1);
@@ -170,7 +180,7 @@ void resolve_parallel(ServePlan& plan, const Model& model, const Machine& machin
   }
   std::string_view why = plan.asked ? "serving.remark.parallel_asked" : "serving.remark.parallel";
   if (most < wished) why = most > 0 ? "serving.remark.parallel_most" : "serving.remark.parallel_all";
-  if (most <= 0) {   // the widest replica misses least, with as much tensor parallelism as heads and node allow
+  if (most <= 0) {  // the widest replica misses least, with as much tensor parallelism as heads and node allow
     best = *std::max_element(choices.begin(), choices.end(), [](const Parallel& a, const Parallel& b) {
       return a.replica() != b.replica() ? a.replica() < b.replica() : a.tensor < b.tensor;
     });

@@ -68,10 +68,17 @@ Case any_case() {
   c.job.kv_dtype = pick<const char*>({"bf16", "fp8", "int8", "int4", "fp32"});
   if (*rc::gen::arbitrary<bool>()) c.job.gpu_memory_utilization = 0.9;
   switch (*rc::gen::inRange(0, 4)) {
-    case 0: c.job.reserve = kGiB; break;
-    case 1: c.job.reserve_ratio = 0.2; break;
-    case 2: c.job.reserve_total = 3 * kGiB; break;
-    default: break;
+    case 0:
+      c.job.reserve = kGiB;
+      break;
+    case 1:
+      c.job.reserve_ratio = 0.2;
+      break;
+    case 2:
+      c.job.reserve_total = 3 * kGiB;
+      break;
+    default:
+      break;
   }
   if (*rc::gen::arbitrary<bool>()) {
     c.job.pipeline_parallel = 1;
@@ -129,7 +136,7 @@ TEST(Laws, LargestConcurrencyIsTheLastThatFits) {
 TEST(Laws, MoreMemoryNeverCarriesLess) {
   rc::check("K does not fall with memory", [] {
     Case c = any_case();
-    c.job.tensor_parallel = c.cards;   // the choice of replicas is held still
+    c.job.tensor_parallel = c.cards;  // the choice of replicas is held still
     c.job.pipeline_parallel = 1;
     const int64_t before = largest(c);
     c.memory += *rc::gen::inRange<int64_t>(0, 100) * kGiB;

@@ -43,7 +43,7 @@ WorkingSet<N> working_set(const ServePlan& plan, const RankClass& rank) {
                              (N::constant(r.forward_ffn_permille) * ceil_div(N::symbol("f", ffn), tp) +
                               N::constant(r.forward_hidden_permille) * h),
                          N(1000));
-  if (rank.last()) {   // logits are gathered: independent of tensor parallelism
+  if (rank.last()) {  // logits are gathered: independent of tensor parallelism
     out.sampler = N::constant(r.sequences) * N::symbol("V", m.vocab) * N::constant(r.sampler_bytes) + tokens * h * b;
   }
   if (per_token > 0) {
@@ -67,7 +67,8 @@ class Account {
     outside();
     const auto load = program_.procedure("load weights");
     for (const auto& line : lines) {
-      hold(load, line.name, std::string(part_name(line.part)), Category::parameters, Life::process, line.each, line.count);
+      hold(load, line.name, std::string(part_name(line.part)), Category::parameters, Life::process, line.each,
+           line.count);
     }
     program_.call(main(), load);
     reserve(total);
@@ -118,13 +119,20 @@ class Account {
         hold(main(), "captured graphs", "graphs", Category::workspace, Life::process, N::constant(r.graph_bytes));
         return;
       }
-      case Reserve::rule_of_thumb: bytes = ceil_div(weights * N::constant(r.reserve_permille), N(1000)); break;
-      case Reserve::per_card: bytes = N::symbol("reserve", plan_.reserve_bytes) * N(plan_.pooled()); break;
+      case Reserve::rule_of_thumb:
+        bytes = ceil_div(weights * N::constant(r.reserve_permille), N(1000));
+        break;
+      case Reserve::per_card:
+        bytes = N::symbol("reserve", plan_.reserve_bytes) * N(plan_.pooled());
+        break;
       case Reserve::total:
         bytes = ceil_div(N::symbol("reserve", plan_.reserve_bytes), N::symbol("shares", plan_.cards / plan_.pooled()));
         break;
-      case Reserve::ratio: bytes = share(weights, plan_.reserve_share); break;
-      case Reserve::nothing: return;
+      case Reserve::ratio:
+        bytes = share(weights, plan_.reserve_share);
+        break;
+      case Reserve::nothing:
+        return;
     }
     hold(main(), "reserve", "reserve", Category::reserve, Life::process, bytes);
   }

@@ -7,33 +7,14 @@ namespace vram {
 
 const std::vector<ServingRules::Member>& ServingRules::members() {
   using R = ServingRules;
-  static const std::vector<Member> all = {&R::usable_bytes,
-                                          &R::context_tokens,
-                                          &R::block_tokens,
-                                          &R::context_bytes,
-                                          &R::alone_bytes,
-                                          &R::pair_bytes,
-                                          &R::group_bytes,
-                                          &R::graph_bytes,
-                                          &R::batched_tokens,
-                                          &R::sequences,
-                                          &R::forward_ffn_permille,
-                                          &R::forward_hidden_permille,
-                                          &R::sampler_bytes,
-                                          &R::vocabulary_padding,
-                                          &R::kv_scale_fp8,
-                                          &R::kv_scale_int8,
-                                          &R::kv_scale_int4,
-                                          &R::index_scale_bytes,
-                                          &R::index_scale_elements,
-                                          &R::state_bytes,
-                                          &R::conv_bytes,
-                                          &R::int4_group,
-                                          &R::int4_scale_bits,
-                                          &R::int4_zero_bits,
-                                          &R::nf4_block,
-                                          &R::nf4_absmax_bits,
-                                          &R::reserve_permille};
+  static const std::vector<Member> all = {
+      &R::usable_bytes,   &R::context_tokens,     &R::block_tokens,         &R::context_bytes,
+      &R::alone_bytes,    &R::pair_bytes,         &R::group_bytes,          &R::graph_bytes,
+      &R::batched_tokens, &R::sequences,          &R::forward_ffn_permille, &R::forward_hidden_permille,
+      &R::sampler_bytes,  &R::vocabulary_padding, &R::kv_scale_fp8,         &R::kv_scale_int8,
+      &R::kv_scale_int4,  &R::index_scale_bytes,  &R::index_scale_elements, &R::state_bytes,
+      &R::conv_bytes,     &R::int4_group,         &R::int4_scale_bits,      &R::int4_zero_bits,
+      &R::nf4_block,      &R::nf4_absmax_bits,    &R::reserve_permille};
   return all;
 }
 

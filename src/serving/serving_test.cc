@@ -75,8 +75,8 @@ TEST(Cache, EightyLayersAtThirtyTwoThousandTokensPrintsItsFormula) {
 TEST(Cache, LongContextsOfMultiHeadAndGroupedQueries) {
   const Model mha = decoder({.layers = 80, .hidden = 8192, .heads = 64, .kv_heads = 64});
   const Model gqa = decoder({.layers = 80, .hidden = 8192, .heads = 64, .kv_heads = 8});
-  EXPECT_EQ(request(mha, {.context = 128'000}), 335'544'320'000);   // 312.5 GiB
-  EXPECT_EQ(request(gqa, {.context = 128'000}), 41'943'040'000);    // 39.1 GiB
+  EXPECT_EQ(request(mha, {.context = 128'000}), 335'544'320'000);  // 312.5 GiB
+  EXPECT_EQ(request(gqa, {.context = 128'000}), 41'943'040'000);   // 39.1 GiB
   EXPECT_EQ(request(mha, {.context = 131'072}), 320 * kGiB);
   EXPECT_EQ(request(gqa, {.context = 131'072}), 40 * kGiB);
 }
@@ -236,20 +236,25 @@ TEST(Weights, TiedTablesStandOnBothEnds) {
 }
 
 TEST(Weights, ExpertsSpreadUnevenly) {
-  const Shape s{.layers = 1, .hidden = 64, .heads = 8, .kv_heads = 8, .head_dim = 8, .vocab = 1024, .experts = 10,
-                .experts_per_token = 2, .expert_ffn = 128};
-  const ServePlan plan =
-      plan_of(decoder(s), cards(4, 80 * kGiB), {.tensor_parallel = 4, .expert_parallel = 4});
+  const Shape s{.layers = 1,
+                .hidden = 64,
+                .heads = 8,
+                .kv_heads = 8,
+                .head_dim = 8,
+                .vocab = 1024,
+                .experts = 10,
+                .experts_per_token = 2,
+                .expert_ffn = 128};
+  const ServePlan plan = plan_of(decoder(s), cards(4, 80 * kGiB), {.tensor_parallel = 4, .expert_parallel = 4});
   const auto ranks = plan.ranks();
   ASSERT_EQ(ranks.size(), 2u);
   EXPECT_EQ(ranks[0].ranks, 2);
   EXPECT_EQ(ranks[1].ranks, 2);
   const Bytes expert = 2 * 3 * 128 * 64;
-  EXPECT_EQ(weights(plan, ranks[0]) - weights(plan, ranks[1]), expert);   // 3 of 10 and 2 of 10
-  const ServePlan half =
-      plan_of(decoder(s), cards(4, 80 * kGiB), {.tensor_parallel = 4, .expert_parallel = 2});
+  EXPECT_EQ(weights(plan, ranks[0]) - weights(plan, ranks[1]), expert);  // 3 of 10 and 2 of 10
+  const ServePlan half = plan_of(decoder(s), cards(4, 80 * kGiB), {.tensor_parallel = 4, .expert_parallel = 2});
   const ServePlan none = plan_of(decoder(s), cards(4, 80 * kGiB), {.tensor_parallel = 4});
-  EXPECT_EQ(weights(half, half.ranks().front()), weights(none, none.ranks().front()));   // 5 halves or 10 quarters
+  EXPECT_EQ(weights(half, half.ranks().front()), weights(none, none.ranks().front()));  // 5 halves or 10 quarters
 }
 
 TEST(Weights, BySizeAndScheme) {
@@ -263,8 +268,8 @@ TEST(Weights, BySizeAndScheme) {
   EXPECT_EQ(bytes("fp8", true), 7'000'000'000);
   EXPECT_EQ(bytes("int4", true), 3'500'000'000);
   EXPECT_EQ(bytes("bf16", false), 14'000'000'000);
-  EXPECT_EQ(bytes("int4", false), 3'500'000'000 + (54'687'500 * 20 + 7) / 8);   // groups of 128: 4.156 bits
-  EXPECT_EQ(bytes("nf4", false), 3'937'500'000);                                // 4.5 bits
+  EXPECT_EQ(bytes("int4", false), 3'500'000'000 + (54'687'500 * 20 + 7) / 8);  // groups of 128: 4.156 bits
+  EXPECT_EQ(bytes("nf4", false), 3'937'500'000);                               // 4.5 bits
   EXPECT_NE(refusal(m, cards(1, kGiB), {.weights_dtype = "q4_k"}).find("q4_k"), std::string::npos);
 }
 
@@ -334,7 +339,7 @@ TEST(Capacity, ReplicasMultiply) {
 
 TEST(Capacity, SmallestReplicaIsChosen) {
   const Model m = decoder({.layers = 80, .hidden = 8192, .heads = 64, .kv_heads = 8, .ffn = 28672, .vocab = 128256});
-  EXPECT_EQ(plan_of(m, cards(8, 141 * kGiB), {}).parallel.tensor, 1);   // 131.4 GiB of weights
+  EXPECT_EQ(plan_of(m, cards(8, 141 * kGiB), {}).parallel.tensor, 1);  // 131.4 GiB of weights
   EXPECT_EQ(plan_of(m, cards(8, 80 * kGiB), {}).parallel.tensor, 2);
   EXPECT_EQ(plan_of(m, cards(8, 48 * kGiB), {}).parallel.tensor, 4);
   const ServePlan none = plan_of(m, cards(4, 8 * kGiB), {});
@@ -350,7 +355,7 @@ TEST(Capacity, RequestsAskedForDecideTheReplica) {
   EXPECT_EQ(plan_of(m, eight, {.concurrency = two}).parallel.replica(), 2);
   EXPECT_EQ(plan_of(m, eight, {.concurrency = two + 1}).parallel.replica(), 4);
   const ServePlan most = plan_of(m, eight, {.concurrency = 100'000});
-  EXPECT_EQ(most.parallel.replica(), 8);   // nothing carries so many; one replica over all cards carries most
+  EXPECT_EQ(most.parallel.replica(), 8);  // nothing carries so many; one replica over all cards carries most
 }
 
 TEST(Capacity, NoCacheNoLimit) {
@@ -366,28 +371,40 @@ TEST(Refusals, NameFieldValueAndWhatIsAccepted) {
   const Machine eight = cards(8, 80 * kGiB);
   EXPECT_EQ(refusal(m, eight, {.tensor_parallel = 3}),
             "--tensor-parallel '3' does not divide the 32 query and 8 KV heads of decoder; accepted: 1, 2, 4, 8");
-  EXPECT_EQ(refusal(m, cards(64, 80 * kGiB), {.tensor_parallel = 64}),
-            "--tensor-parallel '64' does not divide the 32 query and 8 KV heads of decoder; accepted: 1, 2, 4, 8, 16, 32");
+  EXPECT_EQ(
+      refusal(m, cards(64, 80 * kGiB), {.tensor_parallel = 64}),
+      "--tensor-parallel '64' does not divide the 32 query and 8 KV heads of decoder; accepted: 1, 2, 4, 8, 16, 32");
   EXPECT_EQ(refusal(m, eight, {.tensor_parallel = 16}),
             "--tensor-parallel '16' does not fit the 8 cards of 8 cards; accepted: 1, 2, 4, 8");
-  EXPECT_EQ(refusal(m, eight, {.tensor_parallel = 4, .data_parallel = 4}),
-            "--data-parallel '4' does not fit the 8 cards of 8 cards (with 4 already spent on the others); accepted: 1, 2");
-  EXPECT_EQ(refusal(m, eight, {.tensor_parallel = 2, .pipeline_parallel = 2, .data_parallel = 1}),
-            "--data-parallel '1' does not fit the 8 cards of 8 cards (with 4 already spent on the others); accepted: 2");
+  EXPECT_EQ(
+      refusal(m, eight, {.tensor_parallel = 4, .data_parallel = 4}),
+      "--data-parallel '4' does not fit the 8 cards of 8 cards (with 4 already spent on the others); accepted: 1, 2");
+  EXPECT_EQ(
+      refusal(m, eight, {.tensor_parallel = 2, .pipeline_parallel = 2, .data_parallel = 1}),
+      "--data-parallel '1' does not fit the 8 cards of 8 cards (with 4 already spent on the others); accepted: 2");
   EXPECT_EQ(refusal(m, cards(64, 80 * kGiB), {.pipeline_parallel = 64}),
             "--pipeline-parallel '64' exceeds the 32 layers of decoder; accepted: 1 to 32");
   EXPECT_EQ(refusal(m, eight, {.expert_parallel = 2}),
             "--expert-parallel '2' needs experts, and decoder has none; accepted: 1");
-  EXPECT_EQ(refusal(m, eight, {.tensor_parallel = 0}), "--tensor-parallel '0' is no number of ways; accepted: at least 1");
+  EXPECT_EQ(refusal(m, eight, {.tensor_parallel = 0}),
+            "--tensor-parallel '0' is no number of ways; accepted: at least 1");
   EXPECT_EQ(refusal(m, eight, {.context = 0}), "--context '0' is no length in tokens; accepted: at least 1");
-  EXPECT_EQ(refusal(m, eight, {.concurrency = -1}), "--concurrency '-1' is no number of requests; accepted: at least 1");
+  EXPECT_EQ(refusal(m, eight, {.concurrency = -1}),
+            "--concurrency '-1' is no number of requests; accepted: at least 1");
   EXPECT_NE(refusal(m, eight, {.reserve = 0, .reserve_total = 0}).find("contradicts"), std::string::npos);
   EXPECT_NE(refusal(m, eight, {.gpu_memory_utilization = 1.5}).find("1.5"), std::string::npos);
 }
 
 TEST(Refusals, ExpertRanksMustDivide) {
-  const Shape s{.layers = 1, .hidden = 64, .heads = 8, .kv_heads = 8, .head_dim = 8, .vocab = 1024, .experts = 6,
-                .experts_per_token = 2, .expert_ffn = 128};
+  const Shape s{.layers = 1,
+                .hidden = 64,
+                .heads = 8,
+                .kv_heads = 8,
+                .head_dim = 8,
+                .vocab = 1024,
+                .experts = 6,
+                .experts_per_token = 2,
+                .expert_ffn = 128};
   EXPECT_EQ(refusal(decoder(s), cards(8, kGiB), {.tensor_parallel = 8, .expert_parallel = 3}),
             "--expert-parallel '3' does not divide the ranks of a stage, or exceeds the 6 experts of decoder; "
             "accepted: 1, 2, 4");

@@ -97,7 +97,7 @@ StageWork stage_work(const ServePlan& plan, const RankClass& rank) {
       active = static_cast<double>(model.counts.active);
     }
     const auto ranks = static_cast<double>(plan.parallel.replica());
-    out.weights_bytes /= static_cast<double>(plan.pooled());   // pooled cards read side by side
+    out.weights_bytes /= static_cast<double>(plan.pooled());  // pooled cards read side by side
     out.token_flops = 2 * active / ranks;
     const int64_t experts = expert_count(model);
     if (experts > 0 && parameters > 0) {
@@ -112,7 +112,8 @@ StageWork stage_work(const ServePlan& plan, const RankClass& rank) {
   }
   if (plan.kv_known) {
     for (const CacheKind& kind : cache_kinds(model, rank.layers)) add_entries(out, plan, kind);
-    out.reduced_bytes = 2.0 * 2.0 * static_cast<double>(model.hidden) * static_cast<double>(rank.layers.end - rank.layers.first);
+    out.reduced_bytes =
+        2.0 * 2.0 * static_cast<double>(model.hidden) * static_cast<double>(rank.layers.end - rank.layers.first);
   }
   return out;
 }
@@ -204,7 +205,7 @@ PrefillBound prefill_bound(const Speed& speed, int64_t tokens) {
     }
     for (const auto& e : stage.entries) {
       w.flops += e.prefill_flops * pairs(n, static_cast<double>(e.cap), static_cast<double>(e.every));
-      w.bytes += e.bytes * looked_at(tokens, 0, e.every);   // written once
+      w.bytes += e.bytes * looked_at(tokens, 0, e.every);  // written once
     }
     w.sent = all_reduce_sent(n * stage.reduced_bytes, speed.tensor);
     const Roofline r = roofline(w, speed.rates);

@@ -38,7 +38,7 @@ TEST(Speed, DecodeOfSevenBillion) {
     EXPECT_DOUBLE_EQ(b.work.bytes, 14e9);
     EXPECT_NEAR(b.tokens_per_second, 142.857, 0.001);
     EXPECT_EQ(b.parts.bound, Bound::bandwidth);
-    EXPECT_EQ(ridge_requests(s, 0), 156);   // the ridge point: 2 FLOP for every 2 bytes
+    EXPECT_EQ(ridge_requests(s, 0), 156);  // the ridge point: 2 FLOP for every 2 bytes
   }
 }
 
@@ -57,7 +57,7 @@ TEST(Speed, CachesAreReadOncePerToken) {
   const Speed s = speed_of(m, gpu(1, 2e12, 312e12, 0), {});
   const DecodeBound none = decode_bound(s, 1, 0), some = decode_bound(s, 10, 8192);
   EXPECT_DOUBLE_EQ(some.work.bytes - none.work.bytes, 10.0 * 4 * static_cast<double>(kGiB));
-  EXPECT_FALSE(ridge_requests(s, 8192).has_value());   // multi-head caches keep decoding bound by bandwidth
+  EXPECT_FALSE(ridge_requests(s, 8192).has_value());  // multi-head caches keep decoding bound by bandwidth
   EXPECT_TRUE(ridge_requests(s, 0).has_value());
 }
 
@@ -74,11 +74,20 @@ TEST(Speed, WindowsBoundWhatIsRead) {
 
 // 8 of 256 experts: one token reaches 8, many tokens nearly all.
 TEST(Speed, BatchesTouchDistinctExperts) {
-  const Shape shape{.layers = 1, .hidden = 64, .heads = 8, .kv_heads = 8, .head_dim = 8, .vocab = 64, .experts = 256,
-                    .experts_per_token = 8, .expert_ffn = 128};
+  const Shape shape{.layers = 1,
+                    .hidden = 64,
+                    .heads = 8,
+                    .kv_heads = 8,
+                    .head_dim = 8,
+                    .vocab = 64,
+                    .experts = 256,
+                    .experts_per_token = 8,
+                    .expert_ffn = 128};
   const Speed s = speed_of(decoder(shape), gpu(1, 2e12, 312e12, 0), {});
   const double expert = 2.0 * 3 * 128 * 64;
-  const auto read = [&](int64_t n) { return (decode_bound(s, n, 0).work.bytes - s.stages.front().weights_bytes) / expert; };
+  const auto read = [&](int64_t n) {
+    return (decode_bound(s, n, 0).work.bytes - s.stages.front().weights_bytes) / expert;
+  };
   EXPECT_NEAR(read(1), 8, 1e-6);
   EXPECT_NEAR(read(2), 256 * (1 - (1 - 1 / 32.0) * (1 - 1 / 32.0)), 1e-6);
   EXPECT_NEAR(read(100'000), 256, 1e-6);
@@ -90,7 +99,7 @@ TEST(Speed, TensorParallelDividesAndReduces) {
   const Speed eight = speed_of(m, gpu(8, 2e12, 312e12, 300e9), {.tensor_parallel = 8});
   const DecodeBound a = decode_bound(one, 16, 4096), b = decode_bound(eight, 16, 4096);
   EXPECT_NEAR(b.work.flops, a.work.flops / 8, a.work.flops * 1e-9);
-  EXPECT_NEAR(b.work.bytes, a.work.bytes / 8, a.work.bytes * 1e-3);   // norms are replicated
+  EXPECT_NEAR(b.work.bytes, a.work.bytes / 8, a.work.bytes * 1e-3);  // norms are replicated
   EXPECT_EQ(a.work.sent, 0);
   EXPECT_DOUBLE_EQ(b.work.sent, 2 * 7.0 / 8 * 16 * 2 * 2 * 32 * 4096);
   EXPECT_GT(b.tokens_per_second, a.tokens_per_second);
@@ -102,7 +111,7 @@ TEST(Speed, PrefillCountsAttentionPairs) {
   const double n = 4096;
   const PrefillBound p = prefill_bound(s, 4096);
   const double matrices = 4.0 * (4 * 512 * 512 + 3 * 512 * 2048), head = 1024 * 512;
-  const double attention = 4 * n * n * 512 / 2 * 4;   // 4·n·n·h a layer, half of it causal
+  const double attention = 4 * n * n * 512 / 2 * 4;  // 4·n·n·h a layer, half of it causal
   EXPECT_NEAR(p.work.flops, 2 * n * matrices + 2 * head + attention, 1);
 }
 

@@ -8,17 +8,28 @@ namespace vram {
 
 std::string_view part_name(Part part) {
   switch (part) {
-    case Part::embedding: return "embedding";
-    case Part::head: return "head";
-    case Part::attention: return "attention";
-    case Part::mixer: return "mixer";
-    case Part::mlp: return "mlp";
-    case Part::experts: return "experts";
-    case Part::norms: return "norms";
-    case Part::other: return "other";
-    case Part::vision: return "vision";
-    case Part::audio: return "audio";
-    case Part::all: return "all";
+    case Part::embedding:
+      return "embedding";
+    case Part::head:
+      return "head";
+    case Part::attention:
+      return "attention";
+    case Part::mixer:
+      return "mixer";
+    case Part::mlp:
+      return "mlp";
+    case Part::experts:
+      return "experts";
+    case Part::norms:
+      return "norms";
+    case Part::other:
+      return "other";
+    case Part::vision:
+      return "vision";
+    case Part::audio:
+      return "audio";
+    case Part::all:
+      return "all";
   }
   return "?";
 }
@@ -31,32 +42,41 @@ Part part_of(const Tensor& t, TensorGroup::Part group) {
   const auto within = [&](std::string_view word) { return t.module.find(word) != std::string::npos; };
   switch (t.role) {
     case Role::embedding:
-    case Role::position_embedding: return Part::embedding;
-    case Role::head: return Part::head;
-    case Role::norm: return Part::norms;
+    case Role::position_embedding:
+      return Part::embedding;
+    case Role::head:
+      return Part::head;
+    case Role::norm:
+      return Part::norms;
     case Role::attention_q:
     case Role::attention_k:
     case Role::attention_v:
     case Role::attention_qkv:
     case Role::attention_out:
-    case Role::attention_other: return Part::attention;
+    case Role::attention_other:
+      return Part::attention;
     case Role::linear_attention:
     case Role::mamba:
     case Role::convolution:
-    case Role::rwkv: return Part::mixer;
+    case Role::rwkv:
+      return Part::mixer;
     case Role::mlp_gate:
     case Role::mlp_up:
     case Role::mlp_gate_up:
-    case Role::mlp_down: return Part::mlp;
+    case Role::mlp_down:
+      return Part::mlp;
     case Role::router:
     case Role::expert_gate:
     case Role::expert_up:
     case Role::expert_gate_up:
     case Role::expert_down:
-    case Role::shared_expert: return Part::experts;
+    case Role::shared_expert:
+      return Part::experts;
     case Role::vision:
-    case Role::projector: return Part::vision;
-    case Role::audio: return Part::audio;
+    case Role::projector:
+      return Part::vision;
+    case Role::audio:
+      return Part::audio;
     case Role::bias:
     case Role::scale:
       if (within("expert")) return Part::experts;
@@ -64,7 +84,8 @@ Part part_of(const Tensor& t, TensorGroup::Part group) {
       if (within("attn") || within("attention")) return Part::attention;
       return Part::other;
     case Role::mtp:
-    case Role::other: return Part::other;
+    case Role::other:
+      return Part::other;
   }
   return Part::other;
 }
@@ -97,9 +118,12 @@ Cut<N> cut(const Tensor& t, const std::vector<int64_t>& shape, const Attention* 
     return {(ceil_div(N::symbol("n_q", heads), tp) + N(2) * ceil_div(N::symbol("n_kv", kv), tp)) * per_head, rows};
   }
   switch (t.shard) {
-    case Shard::replicated: return {};
-    case Shard::column: return {ceil_div(N::symbol("rows", rows), tp), rows};
-    case Shard::row: return {ceil_div(N::symbol("columns", columns), tp), columns};
+    case Shard::replicated:
+      return {};
+    case Shard::column:
+      return {ceil_div(N::symbol("rows", rows), tp), rows};
+    case Shard::row:
+      return {ceil_div(N::symbol("columns", columns), tp), columns};
     case Shard::kv_column:
       if (kv > 0 && rows % kv == 0) {
         return {ceil_div(N::symbol("n_kv", kv), tp) * N::symbol("d", rows / kv), rows};
@@ -114,14 +138,16 @@ Cut<N> cut(const Tensor& t, const std::vector<int64_t>& shape, const Attention* 
       return {ceil_div(N::symbol("rows", rows), N::symbol("etp", plan.parallel.expert_tensor())), rows};
     case Shard::expert_row:
       return {ceil_div(N::symbol("columns", columns), N::symbol("etp", plan.parallel.expert_tensor())), columns};
-    case Shard::expert_replicated: return {};
+    case Shard::expert_replicated:
+      return {};
   }
   return {};
 }
 
 template <Number N>
 N bytes_of(const Tensor& t, int64_t stored, int64_t elements, const Cut<N>& c) {
-  const bool plain = bits(t.dtype) % 8 == 0 && elements % c.unit == 0 && stored == checked_mul(elements, bits(t.dtype) / 8);
+  const bool plain =
+      bits(t.dtype) % 8 == 0 && elements % c.unit == 0 && stored == checked_mul(elements, bits(t.dtype) / 8);
   if (plain) return c.part * N(elements / c.unit) * N(bits(t.dtype) / 8);
   if (c.unit == 1) return N(stored);
   return ceil_div(N::symbol("stored", stored) * c.part, N(c.unit));
@@ -179,7 +205,7 @@ std::vector<WeightLine<N>> weights_of_rank(const ServePlan& plan, const RankClas
       if (line.routed) {
         line.experts = kind->mlp.experts;
         line.experts_per_token = kind->mlp.experts_per_token;
-        if (copies == 1 && shape.size() > 1 && shape.front() == line.experts) {   // all experts in one tensor
+        if (copies == 1 && shape.size() > 1 && shape.front() == line.experts) {  // all experts in one tensor
           copies = line.experts;
           stored = ceil_div(stored, copies);
           shape.erase(shape.begin());

@@ -10,20 +10,20 @@ namespace vram {
 
 /// The part of the model that a weight belongs to; reports group by it.
 enum class Part : uint8_t { embedding, head, attention, mixer, mlp, experts, norms, other, vision, audio, all };
-std::string_view part_name(Part part);   ///< "embedding", "head", ...
+std::string_view part_name(Part part);  ///< "embedding", "head", ...
 
 /// One kind of weight tensor on one rank.
 template <Number N>
 struct WeightLine {
-  std::string name;        ///< of the tensor, "{layer}" for the index
+  std::string name;  ///< of the tensor, "{layer}" for the index
   Part part = Part::other;
-  int64_t count = 1;       ///< layers of the stage times experts of the rank
-  N each{0};               ///< bytes of one
-  double elements = 0;     ///< of one, on this rank
-  bool multiplied = false; ///< a matrix that every token passes through
-  bool routed = false;     ///< of a routed expert
-  int64_t experts = 0, experts_per_token = 0;   ///< of its layer, where routed
-  bool read = false;       ///< read whole in a decode step
+  int64_t count = 1;                           ///< layers of the stage times experts of the rank
+  N each{0};                                   ///< bytes of one
+  double elements = 0;                         ///< of one, on this rank
+  bool multiplied = false;                     ///< a matrix that every token passes through
+  bool routed = false;                         ///< of a routed expert
+  int64_t experts = 0, experts_per_token = 0;  ///< of its layer, where routed
+  bool read = false;                           ///< read whole in a decode step
 };
 
 /// The weights that a rank of this class loads: no MTP layers, buffers or copies; a tied table once a rank. Vocabulary

@@ -160,37 +160,34 @@ LayerCounts layer_counts(const Model& model, const Plan& plan, int64_t layer) {
   for (const TensorGroup& group : model.tensors) {
     if (group.part != TensorGroup::Part::text && group.part != TensorGroup::Part::encoder) continue;
     if (std::find(group.layers.begin(), group.layers.end(), layer) == group.layers.end()) continue;
-    for (const Tensor& t : group.tensors) {
-      if (t.learned) (is_expert(t) ? out.expert : out.dense) += local_elements(t, model, plan, layer);
-    }
+    RankCounts one;
+    for (const Tensor& t : group.tensors) count(t, model, plan, layer, one);
+    out.dense += one.dense.parameters;
+    out.expert += one.expert.parameters;
+    out.base_bytes += one.dense.base_bytes + one.expert.base_bytes;
   }
   return out;
 }
 
-int64_t embedding_count(const Model& model, const Plan& plan) {
-  int64_t n = 0;
+namespace {
+
+// Tensors outside the layers that a stage gathers with its embedding (first) or with final norm and head.
+UnitCounts edge_counts(const Model& model, const Plan& plan, bool first) {
+  RankCounts one;
   for (const TensorGroup& group : model.tensors) {
     if (!group.layers.empty() || group.part != TensorGroup::Part::text) continue;
     for (const Tensor& t : group.tensors) {
-      if (t.learned && on_first_stage(group, t)) n += local_elements(t, model, plan, -1);
+      const bool tied_head = !first && model.tied_embeddings && t.role == Role::embedding;
+      if (on_first_stage(group, t) == first || tied_head) count(t, model, plan, -1, one);
     }
   }
-  return n;
+  return {one.dense.parameters + one.expert.parameters, one.dense.base_bytes + one.expert.base_bytes};
 }
 
-int64_t head_count(const Model& model, const Plan& plan) {
-  int64_t n = 0;
-  for (const TensorGroup& group : model.tensors) {
-    if (!group.layers.empty() || group.part != TensorGroup::Part::text) continue;
-    for (const Tensor& t : group.tensors) {
-      if (!t.learned) continue;
-      if (!on_first_stage(group, t) || (model.tied_embeddings && t.role == Role::embedding)) {
-        n += local_elements(t, model, plan, -1);
-      }
-    }
-  }
-  return n;
-}
+}  // namespace
+
+UnitCounts embedding_counts(const Model& model, const Plan& plan) { return edge_counts(model, plan, true); }
+UnitCounts head_counts(const Model& model, const Plan& plan) { return edge_counts(model, plan, false); }
 
 template <Number N>
 N optimizer_bytes(const Plan& plan, N parameters, const ClassCounts& counts) {

@@ -21,7 +21,6 @@ struct ClassCounts {
 
 struct RankCounts {
   ClassCounts dense, expert;
-  int64_t largest_unit = 0;       ///< parameters of the largest thing gathered at once besides layers (embedding, head)
 };
 
 /// Counts of one chunk-independent pipeline rank.
@@ -30,11 +29,16 @@ RankCounts rank_counts(const Model& model, const Plan& plan, int64_t rank);
 /// Parameters of one layer on a rank: dense and expert part.
 struct LayerCounts {
   int64_t dense = 0, expert = 0;
+  Bytes base_bytes = 0;           ///< as stored, where the base is quantized
 };
 LayerCounts layer_counts(const Model& model, const Plan& plan, int64_t layer);
 /// Parameters of the embedding (first stage) and of final norm and head (last stage) on a rank.
-int64_t embedding_count(const Model& model, const Plan& plan);
-int64_t head_count(const Model& model, const Plan& plan);
+struct UnitCounts {
+  int64_t parameters = 0;
+  Bytes base_bytes = 0;
+};
+UnitCounts embedding_counts(const Model& model, const Plan& plan);
+UnitCounts head_counts(const Model& model, const Plan& plan);
 
 /// Numbers of one copy of `tensor` on a rank under tensor, expert and expert tensor parallelism, all local experts in it.
 int64_t local_elements(const Tensor& tensor, const Model& model, const Plan& plan, int64_t layer);

@@ -64,8 +64,9 @@ namespace {
 // A gathered or reduced unit: the embedding, one layer of a kind, the head.
 struct Unit {
   int64_t dense = 0, expert = 0;
-  Bytes base_bytes = 0;      // of a frozen base
-  int64_t adapters = 0;
+  Bytes base_bytes = 0;      // as stored, where the base is quantized
+  int64_t next = 0;          // parameters of the neighbour that is gathered ahead; 0: one like this
+  Bytes next_bytes = 0;
 };
 
 std::vector<Unit> kind_units(const Model& model, const Plan& plan) {
@@ -78,8 +79,18 @@ std::vector<Unit> kind_units(const Model& model, const Plan& plan) {
     const LayerCounts counts = layer_counts(model, plan, layer);
     units[kind].dense = counts.dense;
     units[kind].expert = counts.expert;
+    units[kind].base_bytes = counts.base_bytes;
   }
   return units;
+}
+
+// The embedding and the head have a layer as their neighbour.
+Unit edge_unit(const Model& model, const std::vector<Unit>& kinds, const UnitCounts& counts, bool first) {
+  Unit unit{counts.parameters, 0, counts.base_bytes};
+  const Unit& layer = kinds[static_cast<size_t>(first ? model.layer_kind.front() : model.layer_kind.back())];
+  unit.next = layer.dense + layer.expert;
+  unit.next_bytes = layer.base_bytes;
+  return unit;
 }
 
 // What passes through a unit besides its activations. Alive: during the whole pass.
@@ -100,18 +111,21 @@ UnitBuffers<N> unit_buffers(const Plan& plan, const Unit& unit, const std::strin
   };
   const N U = N::symbol("U", unit.dense + unit.expert);
   if (plan.zero == 3 && plan.shard_group > 1) {
-    // A frozen 4-bit base is gathered as stored; everything else in the compute dtype.
-    const N gathered = N(plan.precision == Precision::fp32 ? 4 : plan.rules.gather_bytes) * U;
-    add(out.forward, "gathered weights", owner, Category::gathered, Tier::device, gathered);
-    add(out.backward, "gathered weights", owner, Category::gathered, Tier::device, gathered);
-    for (int64_t i = 0; i < plan.rules.prefetch; ++i) {
-      add(out.forward, "prefetched weights", owner, Category::gathered, Tier::device, gathered);
-      add(out.backward, "prefetched weights", owner, Category::gathered, Tier::device, gathered);
+    // A quantized base is gathered as stored; everything else in the compute dtype.
+    const bool stored = plan.task == Task::qlora;
+    const N each(plan.precision == Precision::fp32 ? 4 : plan.rules.gather_bytes);
+    const N gathered = stored ? N::symbol("quantized U", unit.base_bytes) : each * U;
+    const N next = unit.next == 0 ? gathered : stored ? N::symbol("quantized U_next", unit.next_bytes) : each * N::symbol("U_next", unit.next);
+    for (auto* to : {&out.forward, &out.backward}) {
+      add(*to, "gathered weights", owner, Category::gathered, Tier::device, gathered);
+      for (int64_t i = 0; i < plan.rules.prefetch; ++i) add(*to, "prefetched weights", owner, Category::gathered, Tier::device, next);
     }
   }
   if (plan.frozen()) return out;
   if (plan.zero >= 2 && plan.shard_group > 1) {
-    add(out.backward, "gradients before reduction", owner, Category::gradients, Tier::device, N(plan.gradient_bytes == 4 && plan.rules.weight_is_master ? 2 : plan.gradient_bytes) * U);
+    // Computed in the dtype of the gathered weights, whatever the shards keep.
+    const int64_t computed = plan.rules.weight_is_master && plan.precision != Precision::fp32 ? 2 : plan.gradient_bytes;
+    add(out.backward, "gradients before reduction", owner, Category::gathered, Tier::device, N(computed) * U);
     if (plan.rules.reduce_bytes > 0) {
       add(out.backward, "reduce-scatter input", owner, Category::communication, Tier::device, N(plan.rules.reduce_bytes) * U);
     }
@@ -290,7 +304,7 @@ class StepBuilder {
       Procedures p{program_.procedure("forward"), program_.procedure("backward"), program_.procedure("backward")};
       Procedures embedding, head;
       if (first) {
-        embedding = unit(embedding_block<N>(model_, dims_, options_), "embedding", {embedding_count(model_, plan_)}, false, true,
+        embedding = unit(embedding_block<N>(model_, dims_, options_), "embedding", edge_unit(model_, units, embedding_counts(model_, plan_), true), false, true,
                          Recompute::none);
         program_.call(p.forward, embedding.forward);
       } else {
@@ -298,7 +312,7 @@ class StepBuilder {
       }
       for (const auto& [kind, n] : runs) program_.call(p.forward, kinds[kind].forward, n);
       if (last) {
-        head = unit(head_block<N>(model_, dims_, options_), "head", {head_count(model_, plan_)}, true, false, Recompute::none);
+        head = unit(head_block<N>(model_, dims_, options_), "head", edge_unit(model_, units, head_counts(model_, plan_), false), true, false, Recompute::none);
         program_.call(p.forward, head.forward);
       } else {
         program_.free(p.forward, hidden_);  // sent on
@@ -469,8 +483,8 @@ StepTables step_tables(const Model& model, const Plan& plan, const Overheads& ov
     for (size_t k = 0; k < model.kinds.size(); ++k) {
       t.kinds[k] = price(layer_block<Fast>(model, model.kinds[k], dims, options), plan, units[k], true, true, plan.recompute);
     }
-    t.embedding = price(embedding_block<Fast>(model, dims, options), plan, {embedding_count(model, plan)}, false, true, Recompute::none);
-    t.head = price(head_block<Fast>(model, dims, options), plan, {head_count(model, plan)}, true, false, Recompute::none);
+    t.embedding = price(embedding_block<Fast>(model, dims, options), plan, edge_unit(model, units, embedding_counts(model, plan), true), false, true, Recompute::none);
+    t.head = price(head_block<Fast>(model, dims, options), plan, edge_unit(model, units, head_counts(model, plan), false), true, false, Recompute::none);
     const Fast all = dims.tokens() * Fast(dims.element_bytes) * Fast(model.hidden);
     t.hidden = (dims.sequence_parallel ? ceil_div(all, dims.tensor_parallel) : all).value();
   }
