@@ -76,8 +76,6 @@ Job job_of(const Job& base, const Aim& task, const Setting& s) {
   }
   if (job.offload.empty()) job.offload = task.offload;
   if (!job.sharding) job.zero = s.zero;
-  if (s.zero == 0 && many && task.id == "pretrain" && !base.zero && !base.sharding)
-    job.zero = 1;  // the distributed optimizer
   if (s.recompute) job.recompute = "full";
   if (s.tp > 1) job.tensor_parallel = s.tp;
   if (s.pp > 1) job.pipeline_parallel = s.pp;

@@ -26,11 +26,12 @@ std::string model_line(const Model& m, const Style& style) {
   return m.name + "   " + join(parts, separator(style));
 }
 
-std::string how_text(const FitRow& row, const Style& style) {
+std::string how_text(const FitRow& row, bool offload_fits, const Style& style) {
   std::vector<std::string> parts;
   if (row.possible && !row.fits) {
     parts.push_back(row.cards_needed ? say(style.lang, "fit.needs", fmt::arg("cards", with_commas(*row.cards_needed)))
                                      : say(style.lang, "fit.needs_more"));
+    if (row.id == "full" && offload_fits) parts.push_back(say(style.lang, "fit.or_offload"));
   }
   for (const Note& n : row.how) parts.push_back(say(style.lang, n));
   return join(parts, separator(style));
@@ -61,15 +62,16 @@ std::string render(const FitAnswer& a, const Style& style) {
                {std::string(text(lang, "fit.column.needed")), Align::right},
                {std::string(text(lang, "fit.column.room")), Align::right},
                {std::string(text(lang, "fit.column.how"))}});
+  const bool offload_fits = std::any_of(a.rows.begin(), a.rows.end(), [](const FitRow& r) { return r.id == "full_offload" && r.fits; });
   for (const FitRow& r : a.rows) {
     const std::string name(text(lang, "fit.row." + r.id));
     if (!r.possible) {
-      table.row({name, Cell(text(lang, "word.no"), Tone::dim), "", "", "", Cell(how_text(r, style), Tone::dim)});
+      table.row({name, Cell(text(lang, "word.no"), Tone::dim), "", "", "", Cell(how_text(r, offload_fits, style), Tone::dim)});
       continue;
     }
     table.row({name, Cell(text(lang, r.fits ? "word.yes" : "word.no"), r.fits ? Tone::good : Tone::bad),
                bar(style, static_cast<double>(r.needed), static_cast<double>(a.usable), 13), format_gib(r.needed, 1),
-               format_gib(r.room, 1), how_text(r, style)});
+               format_gib(r.room, 1), how_text(r, offload_fits, style)});
     if (style.explain) table.note(r.command);
   }
   out += table.render(style);
