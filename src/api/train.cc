@@ -265,7 +265,7 @@ TrainAnswer answer_train(Model model, std::optional<Machine> machine, const Job&
   const auto program = step_program<Traced>(a.model, a.plan, over, a.worst);
   a.device = make_ledger(program, Tier::device);
   a.host = make_ledger(program, Tier::host);
-  a.timeline = timeline_of(program);
+  if (!a.plan.textbook && a.model.shape_known) a.timeline = timeline_of(program);
   a.states = sum_states(a.model, a.plan, a.worst, nullptr);
   a.states_all = whole_states(a.model, a.plan);
   if (a.host.bytes > 0) {

@@ -235,6 +235,7 @@ void resolve_groups(const Model& model, const Machine* machine, const Job& job, 
 
 void resolve_batch(const Model& model, const Job& job, Plan& plan) {
   plan.sequence = job.sequence.value_or(4096);
+  if (!job.sequence && model.learned_positions && model.max_positions > 0) plan.sequence = std::min(plan.sequence, model.max_positions);
   if (!job.sequence) plan.assumptions.push_back({"train.assume.sequence", {{"tokens", with_commas(plan.sequence)}}});
   plan.micro_batch = job.micro_batch.value_or(1);
   if (!job.micro_batch) plan.assumptions.push_back({"train.assume.micro_batch", {}});

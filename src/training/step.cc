@@ -379,8 +379,11 @@ class StepBuilder {
     for (const auto& [kind, layers] : by_kind) {
       const LayerKind& k = model_.kinds[static_cast<size_t>(kind)];
       const N a = N::symbol("a", std::max<int64_t>(1, k.attention.heads)), kv = N::symbol("k", k.attention.kv_heads);
-      const bool gated = k.mlp.kind == MlpKind::gated;
-      N bytes = gated ? textbook_llama_layer<N>(s, b, h, a, kv, N::symbol("f", k.mlp.ffn), plan_.recompute, plan_.flash)
+      // A token of a mixture of experts passes through its chosen experts and the shared one: that is its width.
+      const bool moe = k.mlp.kind == MlpKind::moe;
+      const bool gated = k.mlp.kind == MlpKind::gated || (moe && k.mlp.expert_gated);
+      const int64_t width = moe ? k.mlp.experts_per_token * k.mlp.expert_ffn + k.mlp.shared_ffn : k.mlp.ffn;
+      N bytes = gated ? textbook_llama_layer<N>(s, b, h, a, kv, N::symbol("f", width), plan_.recompute, plan_.flash)
                       : textbook_gpt_layer<N>(s, b, h, a, plan_.recompute, plan_.flash);
       if (plan_.tp > 1 && plan_.recompute != Recompute::full) {
         const N t = N::symbol("t", plan_.tp);
@@ -397,7 +400,7 @@ class StepBuilder {
                                             .owner = "layers", .life = Life::micro_batch, .bytes = bytes});
       for (int64_t i = 0; i < layers * in_flight; ++i) program_.allocate(main, id);
     }
-    if (model_.kinds.front().mlp.kind == MlpKind::gated && rank_ == plan_.pp - 1 && plan_.recompute != Recompute::full) {
+    if (model_.kinds.front().mlp.kind != MlpKind::plain && rank_ == plan_.pp - 1 && plan_.recompute != Recompute::full) {
       program_.allocate(main, program_.storage({.name = "activations besides the layers", .owner = "head", .life = Life::micro_batch,
                                                 .bytes = textbook_llama_rest<N>(s, b, h)}));
     }
