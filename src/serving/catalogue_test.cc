@@ -118,9 +118,9 @@ TEST(Published, RanksTogetherHoldEveryModel) {
     const Model m = catalogue.model(entry);
     for (const Parallel& p : parallel_choices(m, 8, 8, {0, 0, 0, 1})) {
       if (p.data != 1) continue;
-      const ServePlan plan = plan_of(m, cards(8, 200 * kGiB),
-                                     {.tensor_parallel = p.tensor, .pipeline_parallel = p.pipeline,
-                                      .weights_dtype = "checkpoint"});
+      const ServePlan plan =
+          plan_of(m, cards(8, 200 * kGiB),
+                  {.tensor_parallel = p.tensor, .pipeline_parallel = p.pipeline, .weights_dtype = "checkpoint"});
       const Prepared prepared = prepare(plan);
       Bytes sum = 0;
       for (size_t i = 0; i < prepared.ranks.size(); ++i) sum += prepared.ranks[i].weights * prepared.classes[i].ranks;
