@@ -21,8 +21,9 @@ class Memory : public Environment {
   }
   bool is_file(const std::string& path) const override { return files.count(path) > 0; }
   bool is_directory(const std::string& path) const override {
-    const auto next = files.lower_bound(path + "/");
-    return next != files.end() && next->first.rfind(path + "/", 0) == 0;
+    const std::string folder = path.back() == '/' ? path : path + "/";
+    const auto next = files.lower_bound(folder);
+    return next != files.end() && next->first.rfind(folder, 0) == 0;
   }
   std::vector<std::string> list(const std::string&) const override { return {}; }
   void write_file(const std::string&, const std::string&) const override { throw UnavailableError("read only"); }
@@ -167,7 +168,7 @@ TEST(ResolveMachine, LaysTheJobOverTheDevice) {
 
 TEST(Knowledge, TakesRowsOfEitherKind) {
   Memory memory;
-  memory.files["c.toml"] = "[[constant]]\nid = \"mine\"\nvalue = 3\n";
+  memory.files["c.toml"] = "[[constant]]\nid = \"mine\"\nvalue = 3\nunit = \"count\"\n";
   memory.files["both.toml"] = "[[constant]]\nid = \"mine\"\nvalue = 3\n[[device]]\nid = \"x\"\n";
   memory.files["none.toml"] = "x = 1\n";
   Knowledge knowledge(memory);

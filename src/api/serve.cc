@@ -59,7 +59,7 @@ void fill_cache(ServeAnswer& answer) {
   Traced per_token(0), per_request(0);
   for (const CacheKind& kind : cache_kinds(*whole.model, {0, whole.model->layers()})) {
     for (const auto& part : cache_parts<Traced>(whole, kind)) {
-      if (!part.compressed) per_token = per_token + part.per_token;
+      if (!part.compressed && !kind.cross) per_token = per_token + part.per_token;
       per_request = per_request + part.per_token * cache_entries<Traced>(whole, part, whole.context.value);
     }
     per_request = per_request + state_bytes<Traced>(whole, kind);
@@ -149,7 +149,8 @@ void fill_movers(ServeAnswer& answer, const Machine& machine, const Job& job, co
   const ServePlan& plan = answer.plan;
   Job base = pinned(job, plan.parallel);
   // The weights are in their scheme already; planning them again for every row would only take time.
-  if (plan.weights_by_table) base.weights_dtype.reset();
+  if (plan.weights_by_table) base.weights_dtype = "checkpoint";
+  base.kv_dtype = plan.kv.name;
   struct End {
     int64_t k;
     Bytes room;
@@ -255,6 +256,7 @@ ServeAnswer serve(const Model& model, const Machine& machine, const Job& job, co
     answer.longest_context = within_model(model, one);
     answer.longest_context_asked = within_model(model, longest_context(prepared, answer.asked, kLongestContext));
     answer.context_limited_by_model = model.max_positions > 0 && one > model.max_positions;
+    answer.context_unlimited = answer.longest_context >= kLongestContext;
   }
   fill_ranks(answer, prepared);
   fill_cache(answer);

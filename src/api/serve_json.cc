@@ -110,9 +110,10 @@ Document to_json(const ServeAnswer& a) {
   out.set("largest_concurrency", has_k ? Document(a.largest_concurrency) : Document());
   out.set("concurrency_unlimited", a.concurrency_unlimited);
   out.set("textbook_concurrency", has_k ? Document(a.textbook_concurrency) : Document());
-  out.set("longest_context_tokens", a.concurrency_known ? Document(a.longest_context) : Document());
-  out.set("longest_context_tokens_at_concurrency_asked",
-          a.concurrency_known ? Document(a.longest_context_asked) : Document());
+  const bool has_longest = a.concurrency_known && !a.context_unlimited;
+  out.set("longest_context_tokens", has_longest ? Document(a.longest_context) : Document());
+  out.set("longest_context_tokens_at_concurrency_asked", has_longest ? Document(a.longest_context_asked) : Document());
+  out.set("longest_context_unlimited", a.context_unlimited);
   out.set("longest_context_limited_by_model", a.context_limited_by_model);
   // In textbook mode the cards of a replica are one memory; shares of a card are rounded up.
   const int64_t pooled = plan.pooled();

@@ -42,7 +42,7 @@ Account account_of(const ServePlan& plan, const RankClass& rank) {
   for (const CacheKind& kind : cache_kinds(*plan.model, rank.layers)) {
     for (const auto& part : cache_parts<Traced>(plan, kind)) {
       const Traced entries = cache_entries<Traced>(plan, part, plan.context.value);
-      if (!part.compressed) out.per_token = out.per_token + part.per_token;
+      if (!part.compressed && !kind.cross) out.per_token = out.per_token + part.per_token;
       out.request = out.request + part.per_token * entries;
       out.windows |= part.cap > 0 || part.every > 1;
       out.blocks |= entries.value() != plan.context.value;

@@ -14,6 +14,9 @@ constexpr size_t kListRows = 24;  // a screen with the lines around it
 
 std::string bytes_text(Bytes b) { return with_commas(b) + " B"; }
 
+// "128k" for 131,072: as people name context lengths.
+std::string tokens_text(int64_t n) { return n % 1024 == 0 ? fmt::format("{}k", n / 1024) : with_commas(n); }
+
 std::string join(const std::vector<std::string>& items, std::string_view between) {
   std::string out;
   for (const std::string& i : items) {
@@ -172,21 +175,21 @@ std::string render(const ModelsAnswer& answer, const Style& style) {
   }
   if (found == 0) return out + '\n' + next_line(style, {"vram models", "vram models show ./config.json"});
   out += '\n';
+  // Ids are never broken, and the longest take half a line: everything else is short.
   Table table({{std::string(text(lang, "models.col.id"))},
-               {std::string(text(lang, "models.col.parameters")), Align::right},
+               {std::string(text(lang, "models.col.size")), Align::right},
                {std::string(text(lang, "models.col.active")), Align::right},
                {std::string(text(lang, "models.col.layers")), Align::right},
                {std::string(text(lang, "models.col.kv")), Align::right},
-               {std::string(text(lang, "models.col.positions")), Align::right},
-               {std::string(text(lang, "models.col.family"))}});
+               {std::string(text(lang, "models.col.positions")), Align::right}});
   const size_t shown = style.all ? answer.models.size() : std::min(answer.models.size(), kListRows);
   for (size_t i = 0; i < shown; ++i) {
     const ModelSummary& m = answer.models[i];
+    const double kib = static_cast<double>(kv_bytes_16bit(m.kv_elements_per_token)) / kKiB;
     table.row({m.id, format_count(static_cast<double>(m.parameters)),
                m.active == m.parameters ? std::string() : format_count(static_cast<double>(m.active)),
-               with_commas(m.layers), bytes_text(kv_bytes_16bit(m.kv_elements_per_token)),
-               m.max_positions > 0 ? with_commas(m.max_positions) : std::string(),
-               m.quantization.empty() ? m.family : m.family + " " + m.quantization});
+               with_commas(m.layers), kib > 0 ? format_number(kib, 1) + " KiB" : std::string(),
+               m.max_positions > 0 ? tokens_text(m.max_positions) : std::string()});
   }
   out += table.render(style);
   if (shown < answer.models.size()) {

@@ -64,7 +64,8 @@ class Report {
     }
     return answer_line(s_, tone,
                        say("serving.fits", fmt::arg("k", concurrency()), fmt::arg("tokens", tokens()),
-                           fmt::arg("longest", with_commas(a_.longest_context))));
+                           fmt::arg("longest", a_.context_unlimited ? word("serving.any_length")
+                                                                    : with_commas(a_.longest_context))));
   }
 
   Bytes worst_room() const {
@@ -96,12 +97,7 @@ class Report {
                                     : say("serving.parallel", fmt::arg("tp", p.tensor), fmt::arg("pp", p.pipeline),
                                           fmt::arg("dp", p.data)));
     if (p.expert > 1) machine.push_back(say("serving.parallel_expert", fmt::arg("ep", p.expert)));
-    const auto join = [&](const std::vector<std::string>& items) {
-      std::string out;
-      for (const std::string& i : items) out += (out.empty() ? "" : std::string(separator(s_))) + i;
-      return out + "\n";
-    };
-    return join(model) + join(machine);
+    return fact_line(s_, model) + fact_line(s_, machine);
   }
 
   /// Lines of the ledger under one heading, one row an owner.

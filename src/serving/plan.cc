@@ -54,6 +54,7 @@ void require_positive(const std::optional<int64_t>& value, const char* field, co
   throw InputError({.field = field, .value = std::to_string(*value), .problem = problem, .accepted = "at least 1"});
 }
 
+// `model` as it is served: its own numbers say how caches are kept where the job doesn't.
 KvFormat kv_format(const Model& model, const Job& job, const ServingRules& rules) {
   const char* native = model.dtype == Dtype::f32 ? "fp32" : model.dtype == Dtype::f16 ? "fp16" : "bf16";
   KvFormat kv{.name = job.kv_dtype.value_or(native), .scale = given("scale", 0)};
@@ -112,15 +113,24 @@ void resolve_reserve(ServePlan& plan, const Job& job) {
   plan.utilization = share_of(u);
 }
 
+// Engines load fp32 checkpoints in 16 bits unless told otherwise.
+Model as_served(const Model& model, const std::string& scheme) {
+  if (scheme == "checkpoint") return model;
+  const bool narrow = model.dtype == Dtype::f32 && scheme != "fp32" && scheme != "bf16" && scheme != "fp16";
+  return with_planned_quantization(narrow ? with_planned_quantization(model, "bf16") : model, scheme);
+}
+
 void resolve_weights(ServePlan& plan, const Model& model, const Job& job) {
-  plan.weights_dtype = job.weights_dtype.value_or("checkpoint");
+  const bool single = model.dtype == Dtype::f32 && !model.quantization;
+  plan.weights_dtype = job.weights_dtype.value_or(single ? "bf16" : "checkpoint");
+  if (single && !job.weights_dtype) plan.remarks.push_back({"serving.remark.fp32", {}});
   plan.given_weights = job.weights;
   plan.parameters = job.params.value_or(model.counts.parameters);
   // A size given beside a shape counts: the tensors of the shape would sum to something else.
   const bool has_table = model.shape_known && !model.tensors.empty() && plan.parameters == model.counts.parameters;
   plan.weights_by_table = has_table && !job.weights && !job.textbook;
-  const bool planned = plan.weights_by_table && plan.weights_dtype != "checkpoint";
-  plan.model = std::make_shared<Model>(planned ? with_planned_quantization(model, plan.weights_dtype) : model);
+  const bool planned = has_table && (plan.weights_by_table || single);
+  plan.model = std::make_shared<Model>(planned ? as_served(model, plan.weights_dtype) : model);
   if (plan.weights_by_table || job.weights) return;
   if (plan.parameters <= 0) {
     throw InputError({.field = "--params",
@@ -267,8 +277,8 @@ ServePlan resolve(const Model& model, const Machine& machine, const Job& job, co
   plan.cards = machine.cards();
   plan.cards_per_node = machine.cards_per_node;
   plan.kv_known = model.shape_known && model.layers() > 0;
-  plan.kv = kv_format(model, job, rules);
   resolve_weights(plan, model, job);
+  plan.kv = kv_format(*plan.model, job, rules);
   resolve_reserve(plan, job);
   resolve_request(plan, model, job);
   resolve_parallel(plan, model, machine, job);

@@ -130,7 +130,8 @@ Cut<N> cut(const Tensor& t, const std::vector<int64_t>& shape, const Attention* 
       }
       return {ceil_div(N::symbol("rows", rows), tp), rows};
     case Shard::vocab: {
-      if (plan.textbook) return {};
+      // Scales of a quantized head that don't run over its rows stand whole on every rank.
+      if (plan.textbook || (t.role == Role::scale && rows != plan.model->vocab)) return {};
       const N padding = N::constant(plan.rules.vocabulary_padding);
       return {ceil_div(ceil_div(N::symbol("V", rows), padding) * padding, tp), rows};
     }

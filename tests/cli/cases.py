@@ -65,7 +65,7 @@ CASES = [
          json={"error.near_miss": "meta-llama/Llama-3.1-70B", "error.value": "llama-3.1-70", "error.status": 2}),
 
     # --- models ---
-    dict(name="models", args="models", out=["model ", "parameters", "--all lists them"]),
+    dict(name="models", args="models", out=["model ", "KV/token", "--all lists them"]),
     dict(name="models all", args="models --all", out=["Llama-3.1-70B"], out_lacks=["--all lists them"]),
     dict(name="models searched", args="models llama 70b", out=["Llama-3.1-70B"], out_lacks=["gpt2"]),
     dict(name="models, nothing found", args="models nosuchmodel", out=["0 of "]),
@@ -211,7 +211,7 @@ CASES = [
     # --- fit ---
     dict(name="fit", args="fit meta-llama/Llama-3.1-70B --on 8xH100", out=["70.55 B parameters", "QLoRA", "Next:"]),
     dict(name="fit nothing", args="fit meta-llama/Llama-3.1-70B --on 1x1GiB", status=1),
-    dict(name="fit without a model", args="fit --on 1xRTX4090", out=["RTX 4090"]),
+    dict(name="fit without a model", args="fit --on 1xRTX4090", out=["largest", "1xRTX4090"]),
     dict(name="fit without a machine", args="fit meta-llama/Llama-3.1-8B", status=2, err_has=["--on is missing"]),
     dict(name="fit of an unknown model", args="fit llama-3.1-70 --on 8xH100", status=2,
          err="unknown model 'llama-3.1-70'. Did you mean meta-llama/Llama-3.1-70B? (vram models lists all)"),
