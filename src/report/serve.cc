@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "serving/cache.h"
+
 namespace vram {
 namespace {
 
@@ -207,8 +209,10 @@ class Report {
     return {};
   }
 
+  bool decodes() const { return !a_.plan.kv_known || has_decoder(*a_.plan.model); }
+
   std::string speed() const {
-    if (!a_.speed) return "\n" + paragraph(s_, word("serving.no_speed"));
+    if (!a_.speed) return "\n" + paragraph(s_, word(decodes() ? "serving.no_speed" : "serving.no_decoder"));
     const ServeSpeed& sp = *a_.speed;
     Table table({{""}, {"", Align::right}, {"", Align::right}, {""}});
     table.row({word("serving.speed.one"),
