@@ -64,10 +64,10 @@ class Report {
                          say("serving.fits_asked", fmt::arg("asked", with_commas(a_.asked)),
                              fmt::arg("tokens", tokens()), fmt::arg("room", room), fmt::arg("k", concurrency())));
     }
-    return answer_line(s_, tone,
-                       say("serving.fits", fmt::arg("k", concurrency()), fmt::arg("tokens", tokens()),
-                           fmt::arg("longest", a_.context_unlimited ? word("serving.any_length")
-                                                                    : with_commas(a_.longest_context))));
+    return answer_line(
+        s_, tone,
+        say("serving.fits", fmt::arg("k", concurrency()), fmt::arg("tokens", tokens()),
+            fmt::arg("longest", a_.context_unlimited ? word("serving.any_length") : with_commas(a_.longest_context))));
   }
 
   Bytes worst_room() const {
