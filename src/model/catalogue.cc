@@ -18,8 +18,8 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Case and the separators that people swap do not count: "Llama 3.1-8B", "llama-3.1-8b" and "llama3.1:8b" are one. Between
-// two digits a separator stays, as a point: opt-1.3b is not opt-13b.
+// Case and the separators that people swap do not count: "Llama 3.1-8B", "llama-3.1-8b" and "llama3.1:8b" are one.
+// Between two digits a separator stays, as a point: opt-1.3b is not opt-13b.
 std::string folded(std::string_view name) {
   std::string out;
   out.reserve(name.size());
@@ -90,7 +90,8 @@ Catalogue::Catalogue() {
   const size_t claimed = keys_.size();
   for (size_t i = 0; i < last_parts.size(); ++i) {
     const std::string& key = last_parts[i].first;
-    const bool shared = (i > 0 && last_parts[i - 1].first == key) || (i + 1 < last_parts.size() && last_parts[i + 1].first == key);
+    const bool shared =
+        (i > 0 && last_parts[i - 1].first == key) || (i + 1 < last_parts.size() && last_parts[i + 1].first == key);
     const auto end = keys_.begin() + static_cast<std::ptrdiff_t>(claimed);
     const auto found = std::lower_bound(keys_.begin(), end, std::make_pair(key, size_t{0}));
     if (!shared && (found == end || found->first != key)) keys_.push_back(last_parts[i]);

@@ -31,7 +31,8 @@ constexpr Canonical kCanonical[] = {
     {"vocab", {"vocab_size", "padded_vocab_size"}},
     {"positions", {"max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len"}},
     {"experts", {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"}},
-    {"experts_per_token", {"num_experts_per_tok", "moe_topk", "moe_k", "moe_top_k", "top_k_experts", "num_experts_per_token"}},
+    {"experts_per_token",
+     {"num_experts_per_tok", "moe_topk", "moe_k", "moe_top_k", "top_k_experts", "num_experts_per_token"}},
     {"expert_ffn", {"moe_intermediate_size", "expert_ffn_hidden_size"}},
     {"window", {"sliding_window", "sliding_window_size"}},
     {"tied", {"tie_word_embeddings"}},
@@ -39,8 +40,9 @@ constexpr Canonical kCanonical[] = {
 };
 
 // Lists of layer numbers, which must not name layers that are gone; those of Kimi count from 1.
-constexpr std::string_view kLayerNumbers[] = {"mlp_only_layers", "moe_layers", "full_attn_idxs", "attn_layer_indices",
-                                              "cross_attention_layers", "kda_layers", "full_attn_layers"};
+constexpr std::string_view kLayerNumbers[] = {
+    "mlp_only_layers",        "moe_layers", "full_attn_idxs",  "attn_layer_indices",
+    "cross_attention_layers", "kda_layers", "full_attn_layers"};
 
 Document* member(Document& object, std::string_view name) {
   for (Document::Member& m : object.object()) {
@@ -89,7 +91,8 @@ void resize_layer_lists(Document& object, int64_t before, int64_t after) {
     }
     if (!m.second.is_array()) continue;
     Document::Array& list = m.second.array();
-    const bool numbers = std::find(std::begin(kLayerNumbers), std::end(kLayerNumbers), m.first) != std::end(kLayerNumbers);
+    const bool numbers =
+        std::find(std::begin(kLayerNumbers), std::end(kLayerNumbers), m.first) != std::end(kLayerNumbers);
     if (numbers) {
       const int64_t last = m.first == "kda_layers" || m.first == "full_attn_layers" ? after : after - 1;
       list.erase(std::remove_if(list.begin(), list.end(),
@@ -145,7 +148,10 @@ Model model_with_changes(const Document& config, const std::string& file, std::s
   for (const std::string& change : changes) {
     const size_t equals = change.find('=');
     if (equals == std::string::npos || equals == 0) {
-      throw InputError({.field = "--set", .value = change, .problem = "is no change", .accepted = "FIELD=VALUE, such as kv_heads=8"});
+      throw InputError({.field = "--set",
+                        .value = change,
+                        .problem = "is no change",
+                        .accepted = "FIELD=VALUE, such as kv_heads=8"});
     }
     const std::string field = change.substr(0, equals);
     Document& text = *text_object(changed);
@@ -165,7 +171,8 @@ Model model_with_changes(const Document& config, const std::string& file, std::s
     Model model = model_from_config(changed, file, std::move(name));
     model.hypothetical = true;
     if (same_shape(original, model)) {
-      model.assumptions.push_back(fmt::format("{} changes nothing in a model of family {}", fmt::join(changes, " "), model.family));
+      model.assumptions.push_back(
+          fmt::format("{} changes nothing in a model of family {}", fmt::join(changes, " "), model.family));
     }
     return model;
   } catch (const InputError& e) {
@@ -190,7 +197,8 @@ Model model_with_changes(const Document& config, const std::string& file, std::s
 namespace {
 
 int64_t round_to(double value, int64_t multiple) {
-  return std::max<int64_t>(multiple, static_cast<int64_t>(std::llround(value / static_cast<double>(multiple))) * multiple);
+  return std::max<int64_t>(multiple,
+                           static_cast<int64_t>(std::llround(value / static_cast<double>(multiple))) * multiple);
 }
 
 void check_hand(int64_t value, const char* field, int64_t high) {
@@ -240,7 +248,8 @@ Document config_by_hand(const DecoderByHand& d, std::vector<std::string>& assump
     if (s.head_dim == 0 && s.hidden % s.heads != 0) s.head_dim = assume("head_dim", dim);
   }
   if (s.kv_heads == 0) s.kv_heads = assume("kv_heads", s.heads);
-  if (s.ffn == 0) s.ffn = assume("ffn", s.gpt ? checked_mul(4, s.hidden) : round_up(ceil_div(checked_mul(8, s.hidden), 3), 256));
+  if (s.ffn == 0)
+    s.ffn = assume("ffn", s.gpt ? checked_mul(4, s.hidden) : round_up(ceil_div(checked_mul(8, s.hidden), 3), 256));
   if (s.positions == 0) s.positions = assume("positions", s.gpt ? 2048 : 4096);
   if (!s.tied_embeddings) {
     s.tied_embeddings = s.gpt;
@@ -266,7 +275,8 @@ Document config_by_hand(const DecoderByHand& d, std::vector<std::string>& assump
   c.set("torch_dtype", "bfloat16");
   if (s.experts > 0) {
     c.set("num_experts", s.experts);
-    c.set("num_experts_per_tok", s.experts_per_token > 0 ? s.experts_per_token : assume("experts_per_token", std::min<int64_t>(2, s.experts)));
+    c.set("num_experts_per_tok",
+          s.experts_per_token > 0 ? s.experts_per_token : assume("experts_per_token", std::min<int64_t>(2, s.experts)));
     c.set("moe_intermediate_size", s.expert_ffn > 0 ? s.expert_ffn : assume("expert_ffn", s.ffn));
   }
   return c;

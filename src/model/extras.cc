@@ -41,15 +41,20 @@ void add_published_extras(Model& model, const Reader& r) {
   const bool layered = holds(stores, "rotary_inv_freq");
   if (layered || holds(stores, "rotary_inv_freq_once")) {
     const Attention& a = model.layer(0).attention;
-    const double part = r.text().real({"rotary_pct", "partial_rotary_factor"}, 0, 1)
-                            .value_or(model.family == "gpt_neox" ? 0.25 : model.family == "chatglm" ? 0.5 : 1.0);
+    const double part = r.text()
+                            .real({"rotary_pct", "partial_rotary_factor"}, 0, 1)
+                            .value_or(model.family == "gpt_neox"  ? 0.25
+                                      : model.family == "chatglm" ? 0.5
+                                                                  : 1.0);
     const auto rotated = static_cast<int64_t>(static_cast<double>(a.head_dim) * part) / 2;
     if (layered) {
       assembly.tower(TensorGroup::Part::text, 0, model.layers(), [&](TensorList t) {
-        buffer(t, "model.layers.{layer}.self_attn.rotary_emb.inv_freq", "model.layers.{layer}.self_attn", {rotated}, Dtype::f32);
+        buffer(t, "model.layers.{layer}.self_attn.rotary_emb.inv_freq", "model.layers.{layer}.self_attn", {rotated},
+               Dtype::f32);
       });
     } else {
-      buffer(assembly.once(TensorGroup::Part::text), "transformer.rotary_pos_emb.inv_freq", "transformer", {rotated}, Dtype::f32);
+      buffer(assembly.once(TensorGroup::Part::text), "transformer.rotary_pos_emb.inv_freq", "transformer", {rotated},
+             Dtype::f32);
     }
   }
   if (holds(stores, "causal_mask")) {

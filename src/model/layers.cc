@@ -18,13 +18,15 @@ void matrix(TensorList& t, const Style& s, const std::string& module, std::strin
   std::string base = dotted(module, leaf);
   Tensor& w = t.add(base + ".weight", module, {in, out}, role, shard);
   w.linear = true;
-  if (bias) t.add(std::move(base) + ".bias", module, {out}, Role::bias, shard == Shard::row ? Shard::replicated : shard);
+  if (bias)
+    t.add(std::move(base) + ".bias", module, {out}, Role::bias, shard == Shard::row ? Shard::replicated : shard);
 }
 
 void index_tensors(TensorList& t, const std::string& module, const Attention& a, const Style& s, int64_t hidden) {
   if (a.index_heads == 0) return;
   const int64_t from = a.q_lora_rank > 0 ? a.q_lora_rank : hidden;
-  t.linear(module, s.index_q, checked_mul(a.index_heads, a.index_head_dim), from, Role::attention_other, Shard::replicated);
+  t.linear(module, s.index_q, checked_mul(a.index_heads, a.index_head_dim), from, Role::attention_other,
+           Shard::replicated);
   t.linear(module, s.index_k, a.index_head_dim, hidden, Role::attention_other, Shard::replicated);
   t.norm(module, "indexer.k_norm", a.index_head_dim, NormKind::layernorm, true);
   t.linear(module, "indexer.weights_proj", a.index_heads, hidden, Role::attention_other, Shard::replicated);
@@ -48,7 +50,8 @@ void mla_tensors(TensorList& t, const std::string& module, const Attention& a, c
            Role::attention_k, Shard::column);
   t.linear(module, s.o, hidden, checked_mul(a.heads, a.value_head_dim), Role::attention_out, Shard::row, a.out_bias);
   if (!s.attention_gate.empty()) {
-    t.linear(module, s.attention_gate, checked_mul(a.heads, a.value_head_dim), hidden, Role::attention_other, Shard::column);
+    t.linear(module, s.attention_gate, checked_mul(a.heads, a.value_head_dim), hidden, Role::attention_other,
+             Shard::column);
   }
   index_tensors(t, module, a, s, hidden);
 }
@@ -76,7 +79,8 @@ void attention_tensors(TensorList& t, const std::string& layer, const Attention&
       if (!a.k_equals_v) t.linear(module, s.v, v_width, hidden, Role::attention_v, kv, q_bias);
     }
   }
-  matrix(t, s, module, s.o, hidden, checked_mul(a.heads, a.value_head_dim), Role::attention_out, Shard::row, a.out_bias);
+  matrix(t, s, module, s.o, hidden, checked_mul(a.heads, a.value_head_dim), Role::attention_out, Shard::row,
+         a.out_bias);
   const bool has_k = !a.shares_kv || s.separate_kv_of_sharing;
   if (a.qk_norm == Attention::QkNorm::per_head) {
     t.norm(module, s.q_norm, a.head_dim, s.qk_norm_kind, s.qk_norm_bias);
@@ -87,7 +91,8 @@ void attention_tensors(TensorList& t, const std::string& layer, const Attention&
   }
   if (a.sinks) t.add(dotted(module, s.sinks), module, {a.heads}, Role::attention_other, Shard::column);
   if (!s.attention_gate.empty()) {
-    t.linear(module, s.attention_gate, checked_mul(a.heads, a.value_head_dim), hidden, Role::attention_other, Shard::column);
+    t.linear(module, s.attention_gate, checked_mul(a.heads, a.value_head_dim), hidden, Role::attention_other,
+             Shard::column);
   }
   index_tensors(t, module, a, s, hidden);
 }
@@ -115,7 +120,8 @@ void expert_tensors(TensorList& t, const std::string& module, const Mlp& m, cons
     }
     t.add(dotted(module, s.stacked_gate_up), module, std::move(in), role, Shard::expert_column).linear = true;
     if (m.expert_bias) {
-      t.add(dotted(module, s.stacked_gate_up) + "_bias", module, {m.experts, in_rows}, Role::bias, Shard::expert_column);
+      t.add(dotted(module, s.stacked_gate_up) + "_bias", module, {m.experts, in_rows}, Role::bias,
+            Shard::expert_column);
     }
     t.add(dotted(module, s.stacked_down), module, std::move(out), Role::expert_down, Shard::expert_row).linear = true;
     if (m.expert_bias) {
@@ -157,7 +163,8 @@ void moe_tensors(TensorList& t, const std::string& module, const Mlp& m, const S
   if (m.shared_ffn == 0) return;
   const std::string shared = dotted(module, s.shared);
   if (m.expert_gated && !s.shared_fused_gate_up.empty()) {
-    t.linear(shared, s.shared_fused_gate_up, checked_mul(2, m.shared_ffn), hidden, Role::shared_expert, Shard::column, m.bias);
+    t.linear(shared, s.shared_fused_gate_up, checked_mul(2, m.shared_ffn), hidden, Role::shared_expert, Shard::column,
+             m.bias);
   } else {
     if (m.expert_gated) t.linear(shared, s.gate, m.shared_ffn, hidden, Role::shared_expert, Shard::column, m.bias);
     t.linear(shared, s.up, m.shared_ffn, hidden, Role::shared_expert, Shard::column, m.bias);
@@ -195,9 +202,8 @@ void mtp_tensors(const Decoder& d, Assembly& assembly) {
     Decoder inner = d;
     inner.style.root = "mtp";
     inner.style.layers = "layers";
-    assembly.tower(TensorGroup::Part::mtp, 0, mtp.count, [&](TensorList list) {
-      layer_tensors(inner, list, mtp.layer, inner.style.layer());
-    });
+    assembly.tower(TensorGroup::Part::mtp, 0, mtp.count,
+                   [&](TensorList list) { layer_tensors(inner, list, mtp.layer, inner.style.layer()); });
     return;
   }
   assembly.tower(TensorGroup::Part::mtp, d.layers, mtp.count, [&](TensorList t) {
@@ -238,8 +244,7 @@ void build_decoder(const Decoder& d, Assembly& assembly) {
   const std::string prefix = s.layer();
   for (int64_t i = 0; i < d.layers; ++i) {
     const Layer layer = d.layer(i);
-    assembly.layer(kText, i, layer.kind, layer.variant,
-                   [&](TensorList t) { layer_tensors(d, t, layer, prefix); });
+    assembly.layer(kText, i, layer.kind, layer.variant, [&](TensorList t) { layer_tensors(d, t, layer, prefix); });
   }
   TensorList t = assembly.once(kText);
   if (!s.final_norm.empty()) t.norm(s.root, s.final_norm, d.hidden, d.norm, s.norm_bias);

@@ -55,8 +55,8 @@ Document with_class_defaults(const Document& text, const std::string& type, Mode
     int64_t llama, mistral;
   };
   static constexpr Default kDefaults[] = {
-      {"hidden_size", 4096, 4096},          {"num_hidden_layers", 32, 32}, {"num_attention_heads", 32, 32},
-      {"intermediate_size", 11008, 14336},  {"vocab_size", 32000, 32000},
+      {"hidden_size", 4096, 4096},         {"num_hidden_layers", 32, 32}, {"num_attention_heads", 32, 32},
+      {"intermediate_size", 11008, 14336}, {"vocab_size", 32000, 32000},
   };
   Document full = text;
   const bool mistral = type == "mistral";
@@ -110,9 +110,9 @@ Model read_config(const Document& config, const Document* hf_quant, const std::s
     }
   } else if (!family) {
     model.family_known = false;
-    model.assumptions.push_back(type.empty() ? std::string("model_type is not given: read as a generic decoder")
-                                             : fmt::format("model type '{}' is not known: read as a generic decoder",
-                                                           printable(type)));
+    model.assumptions.push_back(
+        type.empty() ? std::string("model_type is not given: read as a generic decoder")
+                     : fmt::format("model type '{}' is not known: read as a generic decoder", printable(type)));
     if (root.has({"vision_config", "audio_config"})) {
       model.assumptions.push_back("its vision and audio parts are not counted");
     }
@@ -123,7 +123,8 @@ Model read_config(const Document& config, const Document* hf_quant, const std::s
   if (family && family->whole) {
     family->whole(reader, assembly);
   } else {
-    Decoder decoder = text_family && text_family->decoder ? text_family->decoder(reader) : arch::generic_decoder(reader);
+    Decoder decoder =
+        text_family && text_family->decoder ? text_family->decoder(reader) : arch::generic_decoder(reader);
     if (inner && family && !family->root.empty()) {
       decoder.style.root = family->root;
       if (!decoder.style.head.empty()) decoder.style.head = family->head;
@@ -187,8 +188,9 @@ Model model_of_size(int64_t parameters) {
   return model;
 }
 
-void for_each_tensor(const Model& model, const std::function<void(const std::string& name, const Tensor&, int64_t layer,
-                                                                  int64_t expert)>& visit) {
+void for_each_tensor(
+    const Model& model,
+    const std::function<void(const std::string& name, const Tensor&, int64_t layer, int64_t expert)>& visit) {
   std::string name;
   for (const TensorGroup& group : model.tensors) {
     const size_t times = group.layers.empty() ? 1 : group.layers.size();

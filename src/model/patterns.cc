@@ -120,16 +120,20 @@ class Expression {
 
   static bool escaped(char kind, unsigned char c) {
     switch (kind) {
-      case 'd': return std::isdigit(c) != 0;
-      case 'w': return std::isalnum(c) != 0 || c == '_';
-      case 's': return std::isspace(c) != 0;
-      default: return static_cast<unsigned char>(kind) == c;
+      case 'd':
+        return std::isdigit(c) != 0;
+      case 'w':
+        return std::isalnum(c) != 0 || c == '_';
+      case 's':
+        return std::isspace(c) != 0;
+      default:
+        return static_cast<unsigned char>(kind) == c;
     }
   }
 
   bool alternatives(size_t begin, size_t end, size_t at, int depth, const Next& next) {
     if (depth > kMaxDepth) return false;
-    for (size_t b = begin;; ) {
+    for (size_t b = begin;;) {
       const size_t e = branch_end(b, end);
       if (sequence(b, e, at, depth, next)) return true;
       if (e >= end) return false;
@@ -192,7 +196,8 @@ bool is_number(std::string_view s) {
   return !s.empty();
 }
 
-// The first path part that is a number and followed by a dot, which is the layer in every naming: "7" of "a.layers.7.b".
+// The first path part that is a number and followed by a dot, which is the layer in every naming: "7" of
+// "a.layers.7.b".
 std::string_view layer_part(std::string_view name) {
   for (size_t at = 0; at < name.size();) {
     const size_t dot = name.find('.', at);
@@ -213,8 +218,9 @@ bool regex_match(std::string_view pattern, std::string_view text, bool whole) {
 
 ModulePatterns::ModulePatterns(Manner manner, const std::vector<std::string>& patterns) : manner_(manner) {
   for (const std::string& pattern : patterns) {
-    const bool expression = manner == Manner::compressed_tensors ? pattern.rfind("re:", 0) == 0
-                                                                 : pattern.find_first_of("*?[\\^$|(") != std::string::npos;
+    const bool expression = manner == Manner::compressed_tensors
+                                ? pattern.rfind("re:", 0) == 0
+                                : pattern.find_first_of("*?[\\^$|(") != std::string::npos;
     if (!expression) {
       literals_.insert(pattern);
       continue;
@@ -230,9 +236,12 @@ ModulePatterns::ModulePatterns(Manner manner, const std::vector<std::string>& pa
 
 bool ModulePatterns::matches_one(const std::string& pattern, std::string_view module) const {
   switch (manner_) {
-    case Manner::transformers: return regex_match(pattern, module);
-    case Manner::shell: return glob_match(pattern, module);
-    case Manner::compressed_tensors: return regex_match(std::string_view(pattern).substr(3), module);
+    case Manner::transformers:
+      return regex_match(pattern, module);
+    case Manner::shell:
+      return glob_match(pattern, module);
+    case Manner::compressed_tensors:
+      return regex_match(std::string_view(pattern).substr(3), module);
   }
   return false;
 }

@@ -11,18 +11,18 @@ namespace vram::arch {
 /// Whether `text` matches the shell pattern as a whole: * any run, ? any one byte.
 bool glob_match(std::string_view pattern, std::string_view text);
 
-/// Whether a prefix of `text` (`whole`: all of it) matches the regular expression. The subset that quantization configs use:
-/// literals, ., classes, \d \w \s and escapes, groups, |, * + ?, ^ $. Anything else never matches. Work is bounded: a
-/// pattern that backtracks too much does not match.
+/// Whether a prefix of `text` (`whole`: all of it) matches the regular expression. The subset that quantization configs
+/// use: literals, ., classes, \d \w \s and escapes, groups, |, * + ?, ^ $. Anything else never matches. Work is
+/// bounded: a pattern that backtracks too much does not match.
 bool regex_match(std::string_view pattern, std::string_view text, bool whole = false);
 
 /// A list of modules that a quantization leaves alone, in the manner of the tool that wrote it.
 class ModulePatterns {
  public:
   enum class Manner : uint8_t {
-    transformers,        ///< a prefix or suffix of the module name at a dot; patterns with * are expressions
-    shell,               ///< ModelOpt: shell patterns; plain names cover what is below them
-    compressed_tensors   ///< whole names; "re:" expressions
+    transformers,       ///< a prefix or suffix of the module name at a dot; patterns with * are expressions
+    shell,              ///< ModelOpt: shell patterns; plain names cover what is below them
+    compressed_tensors  ///< whole names; "re:" expressions
   };
   ModulePatterns(Manner manner, const std::vector<std::string>& patterns);
   bool matches(std::string_view module) const;

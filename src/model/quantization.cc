@@ -22,17 +22,17 @@ using Manner = ModulePatterns::Manner;
 // A declared scheme: what is converted, how, and what is left alone.
 struct Declared {
   std::string method, detail, kv_cache;
-  Storage storage;                                   // Layout::plain: nothing unless an override says so
-  Storage experts;                                   // where routed experts differ; plain: as `storage`
+  Storage storage;  // Layout::plain: nothing unless an override says so
+  Storage experts;  // where routed experts differ; plain: as `storage`
   Manner manner = Manner::transformers;
   std::vector<std::string> ignored;
-  std::vector<std::pair<std::string, Storage>> expressions;   // module expressions with a storage of their own
-  std::unordered_map<std::string, Storage> modules;           // module names with a storage of their own
-  bool head = false;                                 // the output head is converted too
-  bool towers = false;                               // vision and audio parts are converted too
+  std::vector<std::pair<std::string, Storage>> expressions;  // module expressions with a storage of their own
+  std::unordered_map<std::string, Storage> modules;          // module names with a storage of their own
+  bool head = false;                                         // the output head is converted too
+  bool towers = false;                                       // vision and audio parts are converted too
   bool experts_only = false;
-  Storage head_storage;                              // of the head, where it differs
-  std::string unknown;                               // why the scheme could not be applied
+  Storage head_storage;  // of the head, where it differs
+  std::string unknown;   // why the scheme could not be applied
 };
 
 bool is_expert(const Tensor& t) { return t.shard == Shard::expert_column || t.shard == Shard::expert_row; }
@@ -450,7 +450,8 @@ void apply(Model& model, const Declared& d, bool text_only) {
     // The projection that joins embedding and hidden state before an MTP layer stays as it was (DeepSeek-V3, GLM-5).
     if (t.role == Role::mtp) return {};
     // Small projections that no scheme converts unless it names them.
-    const bool small = t.name.find("weights_proj") != std::string::npos || t.name.find("compressor") != std::string::npos;
+    const bool small =
+        t.name.find("weights_proj") != std::string::npos || t.name.find("compressor") != std::string::npos;
     if (!d.modules.empty()) {
       // A module, or what it lies in ("layers.3.ffn.experts").
       for (std::string_view name = module; !name.empty();) {
@@ -591,10 +592,11 @@ Model with_planned_quantization(const Model& model, std::string_view scheme) {
     // Only the size is known: every number takes the scheme's bits.
     const double bits_each = plain ? static_cast<double>(bits(*plain))
                              : found->storage.layout == Layout::bnb4 || found->storage.bits == 4 ? 4.5
-                                                                                                  : 8.0;
+                                                                                                 : 8.0;
     out.counts.stored_bytes = out.counts.loaded_bytes =
         mul_div_up(out.counts.parameters, static_cast<int64_t>(bits_each * 1000), 8000);
-    if (found) out.quantization = Quantization{std::string(found->name), std::string(found->detail), bits_each, true, ""};
+    if (found)
+      out.quantization = Quantization{std::string(found->name), std::string(found->detail), bits_each, true, ""};
     return out;
   }
   arch::undo(out);

@@ -8,24 +8,22 @@
 
 namespace vram::arch {
 
-int64_t Reader::hidden() const {
-  return size({"hidden_size", "n_embd", "n_embed", "d_model", "model_dim", "dim"});
-}
+int64_t Reader::hidden() const { return size({"hidden_size", "n_embd", "n_embed", "d_model", "model_dim", "dim"}); }
 
-int64_t Reader::layers() const {
-  return size({"num_hidden_layers", "n_layer", "n_layers", "num_layers"}, kMaxLayers);
-}
+int64_t Reader::layers() const { return size({"num_hidden_layers", "n_layer", "n_layers", "num_layers"}, kMaxLayers); }
 
 int64_t Reader::heads() const { return size({"num_attention_heads", "n_head", "n_heads", "num_heads", "num_q_heads"}); }
 
 int64_t Reader::kv_heads(int64_t heads) const {
-  const int64_t kv = size_or({"num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num", "num_key_value_groups"}, heads);
+  const int64_t kv = size_or(
+      {"num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num", "num_key_value_groups"}, heads);
   if (heads % kv != 0) {
     const char* name = text_.has({"num_key_value_heads"}) ? "num_key_value_heads"
                        : text_.has({"num_kv_heads"})      ? "num_kv_heads"
                        : text_.has({"n_head_kv"})         ? "n_head_kv"
                                                           : "multi_query_group_num";
-    text_.refuse(name, fmt::format("does not divide the {} attention heads", heads), fmt::format("a divisor of {}", heads));
+    text_.refuse(name, fmt::format("does not divide the {} attention heads", heads),
+                 fmt::format("a divisor of {}", heads));
   }
   return kv;
 }
@@ -44,15 +42,16 @@ int64_t Reader::head_dim(int64_t hidden, int64_t heads) const {
 }
 
 int64_t Reader::ffn(int64_t fallback) const {
-  if (fallback > 0 && !text_.has({"intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "d_ff"})) return fallback;
+  if (fallback > 0 && !text_.has({"intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "d_ff"}))
+    return fallback;
   return size({"intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "d_ff"}, kMaxVocab);
 }
 
 int64_t Reader::vocab() const { return size({"padded_vocab_size", "vocab_size", "embedding_size"}, kMaxVocab); }
 
 int64_t Reader::positions() const {
-  return count_or({"max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length", "seq_length",
-                   "model_max_length", "context_length", "max_target_positions"},
+  return count_or({"max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length",
+                   "seq_length", "model_max_length", "context_length", "max_target_positions"},
                   0, kMaxPositions);
 }
 
@@ -95,7 +94,8 @@ void check_length(const Fields& fields, Reader::Names names, const std::vector<T
       break;
     }
   }
-  fields.refuse(name, fmt::format("has {} entries for {} layers", list.size(), layers), fmt::format("{} entries", layers));
+  fields.refuse(name, fmt::format("has {} entries for {} layers", list.size(), layers),
+                fmt::format("{} entries", layers));
 }
 
 }  // namespace
@@ -113,18 +113,20 @@ std::optional<std::vector<int64_t>> Reader::layer_numbers(Names names, int64_t l
 }
 
 AttentionKind Reader::attention_kind(const std::string& word) const {
-  if (word == "full_attention" || word == "attention" || word == "global" || word == "hybrid") return AttentionKind::full;
+  if (word == "full_attention" || word == "attention" || word == "global" || word == "hybrid")
+    return AttentionKind::full;
   if (word == "sliding_attention" || word == "sliding_window" || word == "local") return AttentionKind::sliding;
   if (word == "chunked_attention") return AttentionKind::chunked;
   if (word == "linear_attention" || word == "lightning_attention" || word == "recurrent") return AttentionKind::linear;
   if (word == "mamba" || word == "mamba2") return AttentionKind::mamba2;
   if (word == "conv") return AttentionKind::convolution;
-  throw InputError({.file = text_.file(),
-                    .line = text_.find({"layer_types"})->line(),
-                    .field = text_.prefix() + "layer_types",
-                    .value = word,
-                    .problem = "is no known kind of layer",
-                    .accepted = "full_attention, sliding_attention, chunked_attention, linear_attention, mamba or conv"});
+  throw InputError(
+      {.file = text_.file(),
+       .line = text_.find({"layer_types"})->line(),
+       .field = text_.prefix() + "layer_types",
+       .value = word,
+       .problem = "is no known kind of layer",
+       .accepted = "full_attention, sliding_attention, chunked_attention, linear_attention, mamba or conv"});
 }
 
 Attention Reader::attention(const Sizes& s) const {
@@ -173,9 +175,9 @@ Mlp Reader::moe(Names experts, Names per_token, Names expert_ffn, std::string_vi
 void Reader::dropouts(LayerKind& kind, double attention_default, double hidden_default) const {
   kind.attention_dropout =
       rate({"attention_dropout", "attn_pdrop", "attention_probs_dropout_prob", "attn_dropout_prob"}, attention_default);
-  kind.hidden_dropout = rate({"hidden_dropout", "resid_pdrop", "hidden_dropout_prob", "residual_dropout", "dropout_rate",
-                              "dropout"},
-                             hidden_default);
+  kind.hidden_dropout =
+      rate({"hidden_dropout", "resid_pdrop", "hidden_dropout_prob", "residual_dropout", "dropout_rate", "dropout"},
+           hidden_default);
 }
 
 Decoder Reader::decoder(const Sizes& s, bool tied_default) const {

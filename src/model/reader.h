@@ -24,8 +24,8 @@ struct Sizes {
   int64_t hidden = 0, layers = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn = 0, vocab = 0, positions = 0;
 };
 
-/// Reads a config under the many names that families use (first present name wins; the text part's own fields before the
-/// outer ones) and notes what was assumed.
+/// Reads a config under the many names that families use (first present name wins; the text part's own fields before
+/// the outer ones) and notes what was assumed.
 class Reader {
  public:
   using Names = Fields::Names;

@@ -121,8 +121,7 @@ Attention mamba2(int64_t heads, int64_t head_dim, int64_t state, int64_t groups,
   a.groups = groups;
   a.conv_kernel = conv_kernel;
   a.state_elements = checked_mul(a.inner, state);
-  a.conv_elements =
-      checked_mul(conv_kernel - 1, checked_add(a.inner, checked_mul(checked_mul(2, groups), state)));
+  a.conv_elements = checked_mul(conv_kernel - 1, checked_add(a.inner, checked_mul(checked_mul(2, groups), state)));
   return a;
 }
 

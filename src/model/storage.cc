@@ -71,7 +71,8 @@ void store(Tensor w, const Storage& s, std::vector<Tensor>& out) {
   Dtype dtype = Dtype::i8;
   Bytes bytes = 0;
   switch (s.layout) {
-    case Layout::plain: break;
+    case Layout::plain:
+      break;
     case Layout::fp8_block:
       dtype = Dtype::f8_e4m3;
       bytes = elements;
@@ -158,7 +159,8 @@ void store(Tensor w, const Storage& s, std::vector<Tensor>& out) {
       const int64_t size = s.group > 0 ? s.group : matrix;
       dtype = packed_dtype(s.bits);
       // 3-bit numbers are packed ten to a word of 32 bits, the others fill bytes.
-      bytes = checked_mul(copies, s.bits == 3 ? checked_mul(4, ceil_div(matrix, 10)) : ceil_div(checked_mul(matrix, s.bits), 8));
+      bytes = checked_mul(
+          copies, s.bits == 3 ? checked_mul(4, ceil_div(matrix, 10)) : ceil_div(checked_mul(matrix, s.bits), 8));
       side.add("scale", {ceil_div(matrix, size)}, Dtype::f16);
       side.add("zero", {ceil_div(matrix, size)}, Dtype::f16);
       break;

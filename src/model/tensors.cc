@@ -8,67 +8,116 @@ namespace vram {
 
 std::string_view role_name(Role role) {
   switch (role) {
-    case Role::embedding: return "embedding";
-    case Role::position_embedding: return "position embedding";
-    case Role::head: return "head";
-    case Role::norm: return "norm";
-    case Role::attention_q: return "attention q";
-    case Role::attention_k: return "attention k";
-    case Role::attention_v: return "attention v";
-    case Role::attention_qkv: return "attention qkv";
-    case Role::attention_out: return "attention out";
-    case Role::attention_other: return "attention other";
-    case Role::linear_attention: return "linear attention";
-    case Role::mamba: return "mamba";
-    case Role::convolution: return "convolution";
-    case Role::rwkv: return "rwkv";
-    case Role::mlp_gate: return "mlp gate";
-    case Role::mlp_up: return "mlp up";
-    case Role::mlp_gate_up: return "mlp gate and up";
-    case Role::mlp_down: return "mlp down";
-    case Role::router: return "router";
-    case Role::expert_gate: return "expert gate";
-    case Role::expert_up: return "expert up";
-    case Role::expert_gate_up: return "expert gate and up";
-    case Role::expert_down: return "expert down";
-    case Role::shared_expert: return "shared expert";
-    case Role::bias: return "bias";
-    case Role::vision: return "vision";
-    case Role::projector: return "projector";
-    case Role::audio: return "audio";
-    case Role::mtp: return "multi-token prediction";
-    case Role::scale: return "quantization scale";
-    case Role::other: return "other";
+    case Role::embedding:
+      return "embedding";
+    case Role::position_embedding:
+      return "position embedding";
+    case Role::head:
+      return "head";
+    case Role::norm:
+      return "norm";
+    case Role::attention_q:
+      return "attention q";
+    case Role::attention_k:
+      return "attention k";
+    case Role::attention_v:
+      return "attention v";
+    case Role::attention_qkv:
+      return "attention qkv";
+    case Role::attention_out:
+      return "attention out";
+    case Role::attention_other:
+      return "attention other";
+    case Role::linear_attention:
+      return "linear attention";
+    case Role::mamba:
+      return "mamba";
+    case Role::convolution:
+      return "convolution";
+    case Role::rwkv:
+      return "rwkv";
+    case Role::mlp_gate:
+      return "mlp gate";
+    case Role::mlp_up:
+      return "mlp up";
+    case Role::mlp_gate_up:
+      return "mlp gate and up";
+    case Role::mlp_down:
+      return "mlp down";
+    case Role::router:
+      return "router";
+    case Role::expert_gate:
+      return "expert gate";
+    case Role::expert_up:
+      return "expert up";
+    case Role::expert_gate_up:
+      return "expert gate and up";
+    case Role::expert_down:
+      return "expert down";
+    case Role::shared_expert:
+      return "shared expert";
+    case Role::bias:
+      return "bias";
+    case Role::vision:
+      return "vision";
+    case Role::projector:
+      return "projector";
+    case Role::audio:
+      return "audio";
+    case Role::mtp:
+      return "multi-token prediction";
+    case Role::scale:
+      return "quantization scale";
+    case Role::other:
+      return "other";
   }
   return "other";
 }
 
 std::string_view shard_name(Shard shard) {
   switch (shard) {
-    case Shard::replicated: return "replicated";
-    case Shard::column: return "column";
-    case Shard::row: return "row";
-    case Shard::kv_column: return "kv column";
-    case Shard::vocab: return "vocab";
-    case Shard::expert_column: return "expert column";
-    case Shard::expert_row: return "expert row";
-    case Shard::expert_replicated: return "expert";
+    case Shard::replicated:
+      return "replicated";
+    case Shard::column:
+      return "column";
+    case Shard::row:
+      return "row";
+    case Shard::kv_column:
+      return "kv column";
+    case Shard::vocab:
+      return "vocab";
+    case Shard::expert_column:
+      return "expert column";
+    case Shard::expert_row:
+      return "expert row";
+    case Shard::expert_replicated:
+      return "expert";
   }
   return "replicated";
 }
 
 std::string_view attention_kind_name(AttentionKind kind) {
   switch (kind) {
-    case AttentionKind::none: return "none";
-    case AttentionKind::full: return "full";
-    case AttentionKind::sliding: return "sliding";
-    case AttentionKind::chunked: return "chunked";
-    case AttentionKind::mla: return "mla";
-    case AttentionKind::linear: return "linear";
-    case AttentionKind::mamba1: return "mamba1";
-    case AttentionKind::mamba2: return "mamba2";
-    case AttentionKind::convolution: return "convolution";
-    case AttentionKind::rwkv: return "rwkv";
+    case AttentionKind::none:
+      return "none";
+    case AttentionKind::full:
+      return "full";
+    case AttentionKind::sliding:
+      return "sliding";
+    case AttentionKind::chunked:
+      return "chunked";
+    case AttentionKind::mla:
+      return "mla";
+    case AttentionKind::linear:
+      return "linear";
+    case AttentionKind::mamba1:
+      return "mamba1";
+    case AttentionKind::mamba2:
+      return "mamba2";
+    case AttentionKind::convolution:
+      return "convolution";
+    case AttentionKind::rwkv:
+      return "rwkv";
   }
   return "none";
 }
@@ -89,8 +138,10 @@ int64_t Attention::cache_elements_per_token() const {
       const int64_t width = shared_key_value ? head_dim : checked_add(head_dim, value_head_dim);
       return checked_add(checked_mul(kv_heads, width), index);
     }
-    case AttentionKind::mla: return checked_add(checked_add(kv_lora_rank, rope_head_dim), index);
-    default: return 0;
+    case AttentionKind::mla:
+      return checked_add(checked_add(kv_lora_rank, rope_head_dim), index);
+    default:
+      return 0;
   }
 }
 
@@ -126,7 +177,9 @@ void TensorList::linear(std::string_view module, std::string_view leaf, int64_t 
   t.linear = role != Role::router;
   if (!bias) return;
   // The bias of a row-parallel matmul is added once, after the sum over ranks.
-  const Shard cut = shard == Shard::row ? Shard::replicated : shard == Shard::expert_row ? Shard::expert_replicated : shard;
+  const Shard cut = shard == Shard::row          ? Shard::replicated
+                    : shard == Shard::expert_row ? Shard::expert_replicated
+                                                 : shard;
   add(std::move(base) + ".bias", module, {out}, Role::bias, cut);
 }
 
@@ -201,14 +254,25 @@ void finish_counts(Model& model) {
       }
       if (!t.learned) continue;
       switch (group.part) {
-        case TensorGroup::Part::text: c.text = checked_add(c.text, elements); break;
-        case TensorGroup::Part::encoder: c.encoder = checked_add(c.encoder, elements); break;
-        case TensorGroup::Part::vision: c.vision = checked_add(c.vision, elements); break;
-        case TensorGroup::Part::audio: c.audio = checked_add(c.audio, elements); break;
-        case TensorGroup::Part::mtp: c.mtp = checked_add(c.mtp, elements); break;
+        case TensorGroup::Part::text:
+          c.text = checked_add(c.text, elements);
+          break;
+        case TensorGroup::Part::encoder:
+          c.encoder = checked_add(c.encoder, elements);
+          break;
+        case TensorGroup::Part::vision:
+          c.vision = checked_add(c.vision, elements);
+          break;
+        case TensorGroup::Part::audio:
+          c.audio = checked_add(c.audio, elements);
+          break;
+        case TensorGroup::Part::mtp:
+          c.mtp = checked_add(c.mtp, elements);
+          break;
       }
       if (group.part == TensorGroup::Part::mtp) continue;
-      if (t.role == Role::embedding || t.role == Role::position_embedding) c.embedding = checked_add(c.embedding, elements);
+      if (t.role == Role::embedding || t.role == Role::position_embedding)
+        c.embedding = checked_add(c.embedding, elements);
       if (t.role == Role::head) c.head = checked_add(c.head, elements);
       if (is_expert(t)) c.expert = checked_add(c.expert, elements);
       if (group.part == TensorGroup::Part::text || group.part == TensorGroup::Part::encoder) {

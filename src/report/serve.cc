@@ -99,12 +99,7 @@ class Report {
                                     : say("serving.parallel", fmt::arg("tp", p.tensor), fmt::arg("pp", p.pipeline),
                                           fmt::arg("dp", p.data)));
     if (p.expert > 1) machine.push_back(say("serving.parallel_expert", fmt::arg("ep", p.expert)));
-    const auto join = [&](const std::vector<std::string>& items) {
-      std::string out;
-      for (const std::string& i : items) out += (out.empty() ? "" : std::string(separator(s_))) + i;
-      return out + "\n";
-    };
-    return join(model) + join(machine);
+    return fact_line(s_, model) + fact_line(s_, machine);
   }
 
   /// Lines of the ledger under one heading, one row an owner.

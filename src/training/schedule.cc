@@ -37,7 +37,18 @@ std::vector<Pass> pass_order(Schedule schedule, int64_t pp, int64_t vpp, int64_t
 
 namespace {
 
-bool dominates(const Moment& a, const Moment& b) {
+// What is in flight at a moment, seen without copying it.
+struct Glance {
+  bool forward;
+  int64_t chunk;
+  bool first_backward;
+  const std::vector<int64_t>& in_flight;
+  const std::vector<bool>& gradients;
+};
+
+Glance glance(const Moment& m) { return {m.forward, m.chunk, m.first_backward, m.in_flight, m.gradients}; }
+
+bool dominates(const Glance& a, const Glance& b) {
   if (a.forward != b.forward || a.chunk != b.chunk) return false;
   // A first backward makes its gradients during the pass, a later one finds them: the later is never lower.
   if (a.first_backward && !b.first_backward) return false;
@@ -48,20 +59,27 @@ bool dominates(const Moment& a, const Moment& b) {
   return true;
 }
 
+// After the warm-up and one round with all gradients present a one-forward-one-backward order only repeats itself.
+int64_t telling_micro_batches(Schedule schedule, int64_t pp, int64_t m) {
+  return schedule == Schedule::gpipe ? m : std::min(m, 3 * pp);
+}
+
 }  // namespace
 
-ScheduleShape schedule_shape(Schedule schedule, int64_t pp, int64_t vpp, int64_t m) {
+ScheduleShape schedule_shape(Schedule schedule, int64_t pp, int64_t vpp, int64_t micro_batches) {
+  const int64_t m = telling_micro_batches(schedule, pp, micro_batches);
   ScheduleShape shape;
+  shape.ranks.reserve(static_cast<size_t>(pp));
   for (int64_t rank = 0; rank < pp; ++rank) {
     std::vector<Moment> kept;
     std::vector<int64_t> in_flight(static_cast<size_t>(vpp), 0);
     std::vector<bool> gradients(static_cast<size_t>(vpp), false);
     for (const Pass& pass : pass_order(schedule, pp, vpp, m, rank)) {
       const auto chunk = static_cast<size_t>(pass.chunk);
-      Moment now{pass.forward, pass.chunk, !pass.forward && !gradients[chunk], in_flight, gradients};
-      if (std::none_of(kept.begin(), kept.end(), [&](const Moment& k) { return dominates(k, now); })) {
-        kept.erase(std::remove_if(kept.begin(), kept.end(), [&](const Moment& k) { return dominates(now, k); }), kept.end());
-        kept.push_back(std::move(now));
+      const Glance now{pass.forward, pass.chunk, !pass.forward && !gradients[chunk], in_flight, gradients};
+      if (std::none_of(kept.begin(), kept.end(), [&](const Moment& k) { return dominates(glance(k), now); })) {
+        kept.erase(std::remove_if(kept.begin(), kept.end(), [&](const Moment& k) { return dominates(now, glance(k)); }), kept.end());
+        kept.push_back({now.forward, now.chunk, now.first_backward, in_flight, gradients});
       }
       if (pass.forward) {
         ++in_flight[chunk];

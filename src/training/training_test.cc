@@ -230,6 +230,37 @@ TEST(Schedules, InFlightCountsMatchTheClosedForms) {
   }
 }
 
+// schedule_shape looks at the first rounds only; the moments of all rounds must hold no higher one.
+TEST(Schedules, ShapesKnowEveryMoment) {
+  for (Schedule s : {Schedule::one_f_one_b, Schedule::interleaved, Schedule::gpipe}) {
+    for (int64_t p : {2, 4, 8}) {
+      const int64_t v = s == Schedule::interleaved ? 3 : 1;
+      for (int64_t m : {p, 4 * p, 9 * p}) {
+        const ScheduleShape shape = schedule_shape(s, p, v, m);
+        for (int64_t r = 0; r < p; ++r) {
+          std::vector<int64_t> in_flight(static_cast<size_t>(v), 0);
+          std::vector<bool> gradients(static_cast<size_t>(v), false);
+          for (const Pass& pass : pass_order(s, p, v, m, r)) {
+            const auto c = static_cast<size_t>(pass.chunk);
+            const bool first = !pass.forward && !gradients[c];
+            bool covered = false;
+            for (const Moment& k : shape.ranks[static_cast<size_t>(r)]) {
+              bool higher = k.forward == pass.forward && k.chunk == pass.chunk && (first || !k.first_backward);
+              for (size_t i = 0; i < in_flight.size(); ++i) {
+                higher = higher && k.in_flight[i] >= in_flight[i] && (k.gradients[i] || !gradients[i]);
+              }
+              covered = covered || higher;
+            }
+            EXPECT_TRUE(covered) << schedule_name(s) << " p " << p << " m " << m << " rank " << r;
+            in_flight[c] += pass.forward ? 1 : -1;
+            if (!pass.forward) gradients[c] = true;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Schedules, EveryPassOnceAndForwardFirst) {
   for (Schedule s : {Schedule::one_f_one_b, Schedule::interleaved, Schedule::gpipe}) {
     const int64_t p = 4, v = s == Schedule::interleaved ? 2 : 1, m = 8;

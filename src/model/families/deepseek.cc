@@ -9,7 +9,8 @@ namespace vram::arch {
 
 namespace {
 
-// Latent attention: per token one latent of kv_lora_rank and one rotary key are cached, whatever num_key_value_heads says.
+// Latent attention: per token one latent of kv_lora_rank and one rotary key are cached, whatever num_key_value_heads
+// says.
 Attention latent_attention(const Reader& r, int64_t heads) {
   Attention a;
   a.kind = AttentionKind::mla;
@@ -95,7 +96,8 @@ Decoder deepseek_v2(const Reader& r) {
 }
 
 Decoder deepseek_v3(const Reader& r) {
-  // Also kimi_k2, deepseek_v32, glm4_moe_lite and glm_moe_dsa; the index of sparse attention where index_n_heads is given.
+  // Also kimi_k2, deepseek_v32, glm4_moe_lite and glm_moe_dsa; the index of sparse attention where index_n_heads is
+  // given.
   Decoder d = deepseek_v2(r);
   const std::string type = r.word({"model_type"}, "");
   d.style.correction_bias = "gate.e_score_correction_bias";
@@ -136,7 +138,8 @@ Decoder minicpm3(const Reader& r) {
 
 namespace {
 
-// DeepSeek-V4 pools keys and values of `ratio` tokens into one entry; ratio 4 overlaps windows, so it projects twice as wide.
+// DeepSeek-V4 pools keys and values of `ratio` tokens into one entry; ratio 4 overlaps windows, so it projects twice as
+// wide.
 void compressor_tensors(TensorList& t, const std::string& module, int64_t width, int64_t ratio, int64_t hidden) {
   const int64_t wide = checked_mul(ratio <= 4 ? 2 : 1, width);
   t.linear(module, "wkv", wide, hidden, Role::attention_other, Shard::replicated);
@@ -147,7 +150,8 @@ void compressor_tensors(TensorList& t, const std::string& module, int64_t width,
 
 void hyper_connection(TensorList& t, const std::string& prefix, const char* site, int64_t streams, int64_t hidden) {
   const int64_t mix = checked_mul(streams + 2, streams);
-  t.add(fmt::format("{}.hc_{}_fn", prefix, site), prefix, {mix, checked_mul(streams, hidden)}, Role::other).dtype = Dtype::f32;
+  t.add(fmt::format("{}.hc_{}_fn", prefix, site), prefix, {mix, checked_mul(streams, hidden)}, Role::other).dtype =
+      Dtype::f32;
   t.add(fmt::format("{}.hc_{}_base", prefix, site), prefix, {mix}, Role::other).dtype = Dtype::f32;
   t.add(fmt::format("{}.hc_{}_scale", prefix, site), prefix, {3}, Role::other).dtype = Dtype::f32;
 }
@@ -230,7 +234,8 @@ Decoder deepseek_v4(const Reader& r) {
     }
     return true;
   };
-  d.mlp = [style = d.style, hidden = s.hidden, vocab = s.vocab](TensorList& t, const Layer& layer, const std::string& prefix) {
+  d.mlp = [style = d.style, hidden = s.hidden, vocab = s.vocab](TensorList& t, const Layer& layer,
+                                                                const std::string& prefix) {
     const std::string m = dotted(prefix, "ffn");
     moe_tensors(t, m, layer.kind.mlp, style, hidden);
     if (layer.variant == kHashed) {
@@ -254,7 +259,8 @@ Decoder deepseek_v4(const Reader& r) {
   };
   d.mtp.count = r.count_or({"num_nextn_predict_layers"}, 0, kMaxLayers);
   d.mtp.layer = {k, 0};
-  if (d.mtp.count > 0) r.assume("the MTP layer of deepseek_v4 is taken as a window layer with a projection of 2 x hidden");
+  if (d.mtp.count > 0)
+    r.assume("the MTP layer of deepseek_v4 is taken as a window layer with a projection of 2 x hidden");
   return d;
 }
 
@@ -266,7 +272,8 @@ Decoder kimi_linear(const Reader& r) {
   full.mlp = r.gated(s);
   r.dropouts(full);
   const auto linear_config = r.text().object({"linear_attn_config"});
-  if (!linear_config) r.text().refuse("linear_attn_config", "is missing", "an object with kda_layers, num_heads and head_dim");
+  if (!linear_config)
+    r.text().refuse("linear_attn_config", "is missing", "an object with kda_layers, num_heads and head_dim");
   LayerKind linear = full;
   linear.attention = Attention{};
   Attention& a = linear.attention;

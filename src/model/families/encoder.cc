@@ -11,8 +11,8 @@ namespace {
 
 using Part = TensorGroup::Part;
 
-LayerKind stack_kind(const Reader& r, int64_t heads, int64_t head_dim, int64_t ffn, bool gated, NormKind norm, bool bias,
-                     bool encoder, bool cross) {
+LayerKind stack_kind(const Reader& r, int64_t heads, int64_t head_dim, int64_t ffn, bool gated, NormKind norm,
+                     bool bias, bool encoder, bool cross) {
   LayerKind k;
   Attention& a = k.attention;
   a.heads = a.kv_heads = heads;
@@ -121,9 +121,11 @@ void whisper(const Reader& r, Assembly& assembly) {
     const auto name = [&](const char* leaf) { return prefix + leaf; };
     const int64_t layers = cross ? r.size({"decoder_layers"}, kMaxLayers) : r.size({"encoder_layers"}, kMaxLayers);
     const int64_t heads = cross ? r.size({"decoder_attention_heads"}) : r.size({"encoder_attention_heads"});
-    const int64_t ffn = cross ? r.size_or({"decoder_ffn_dim"}, checked_mul(4, h)) : r.size_or({"encoder_ffn_dim"}, checked_mul(4, h));
+    const int64_t ffn =
+        cross ? r.size_or({"decoder_ffn_dim"}, checked_mul(4, h)) : r.size_or({"encoder_ffn_dim"}, checked_mul(4, h));
     if (h % heads != 0) {
-      r.text().refuse(name("_attention_heads"), fmt::format("does not divide d_model {}", h), fmt::format("a divisor of {}", h));
+      r.text().refuse(name("_attention_heads"), fmt::format("does not divide d_model {}", h),
+                      fmt::format("a divisor of {}", h));
     }
     LayerKind k = stack_kind(r, heads, h / heads, ffn, false, NormKind::layernorm, true, !cross, cross);
     k.mlp.activation = r.word({"activation_function"}, "gelu");

@@ -7,14 +7,14 @@
 
 namespace vram::arch {
 
-/// One model_type. Either `decoder` (a decoder-only text model), or `whole` (everything else), or neither: the text model is
-/// the family that the nested text config names. `towers` appends vision and audio parts.
+/// One model_type. Either `decoder` (a decoder-only text model), or `whole` (everything else), or neither: the text
+/// model is the family that the nested text config names. `towers` appends vision and audio parts.
 struct Family {
   std::string_view type;
   Decoder (*decoder)(const Reader&) = nullptr;
   void (*towers)(const Reader&, Assembly&) = nullptr;
   void (*whole)(const Reader&, Assembly&) = nullptr;
-  std::string_view root;      ///< where a multimodal checkpoint keeps the text layers ("language_model.model")
+  std::string_view root;  ///< where a multimodal checkpoint keeps the text layers ("language_model.model")
   std::string_view head;
 };
 

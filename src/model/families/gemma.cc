@@ -57,8 +57,8 @@ Decoder gemma2(const Reader& r) {
   Decoder d = r.decoder(s, true);
   d.style.norms = four_norms();
   d.layer = [k, window, kinds = r.attention_kinds(s.layers, [](int64_t i) {
-               return i % 2 == 0 ? AttentionKind::sliding : AttentionKind::full;
-             })](int64_t i) {
+    return i % 2 == 0 ? AttentionKind::sliding : AttentionKind::full;
+  })](int64_t i) {
     Layer layer{k, 0};
     layer.kind.attention.kind = kinds[static_cast<size_t>(i)];
     if (layer.kind.attention.kind == AttentionKind::sliding) layer.kind.attention.window = window;
@@ -77,8 +77,8 @@ Decoder gemma3(const Reader& r) {
   Decoder d = r.decoder(s, true);
   d.style.norms = four_norms();
   d.layer = [k, window, kinds = r.attention_kinds(s.layers, [period](int64_t i) {
-               return (i + 1) % period == 0 ? AttentionKind::full : AttentionKind::sliding;
-             })](int64_t i) {
+    return (i + 1) % period == 0 ? AttentionKind::full : AttentionKind::sliding;
+  })](int64_t i) {
     Layer layer{k, 0};
     layer.kind.attention.kind = kinds[static_cast<size_t>(i)];
     if (layer.kind.attention.kind == AttentionKind::sliding) layer.kind.attention.window = window;
@@ -90,7 +90,8 @@ Decoder gemma3(const Reader& r) {
 namespace {
 
 // Embeddings that each layer reads besides its input: one table of layers x width columns, and their projection.
-void per_layer_tables(TensorList& t, const std::string& root, int64_t vocab, int64_t layers, int64_t width, int64_t hidden) {
+void per_layer_tables(TensorList& t, const std::string& root, int64_t vocab, int64_t layers, int64_t width,
+                      int64_t hidden) {
   const int64_t all = checked_mul(layers, width);
   t.table(root, "embed_tokens_per_layer", vocab, all, Role::embedding, Shard::replicated);
   t.linear(root, "per_layer_model_projection", all, hidden, Role::other, Shard::replicated);
@@ -133,8 +134,8 @@ Decoder gemma3n(const Reader& r) {
   Decoder d = r.decoder(s, true);
   d.style.norms = four_norms();
   d.layer = [=, kinds = r.attention_kinds(s.layers, [](int64_t i) {
-               return (i + 1) % 5 == 0 ? AttentionKind::full : AttentionKind::sliding;
-             })](int64_t i) {
+    return (i + 1) % 5 == 0 ? AttentionKind::full : AttentionKind::sliding;
+  })](int64_t i) {
     Layer layer{k, 0};
     layer.kind.attention.kind = kinds[static_cast<size_t>(i)];
     if (layer.kind.attention.kind == AttentionKind::sliding) layer.kind.attention.window = window;
@@ -197,8 +198,8 @@ Decoder gemma4(const Reader& r) {
   d.style.stacked_gate_up = "gate_up_proj";
   d.style.stacked_down = "down_proj";
   d.layer = [=, kinds = r.attention_kinds(s.layers, [](int64_t i) {
-               return (i + 1) % 6 == 0 ? AttentionKind::full : AttentionKind::sliding;
-             })](int64_t i) {
+    return (i + 1) % 6 == 0 ? AttentionKind::full : AttentionKind::sliding;
+  })](int64_t i) {
     Layer layer{k, 0};
     Attention& a = layer.kind.attention;
     a.kind = kinds[static_cast<size_t>(i)];

@@ -29,7 +29,8 @@ Mlp generic_experts(const Reader& r, const Sizes& s, bool gated) {
     r.assume(fmt::format("moe_intermediate_size is not given: {} assumed", s.ffn));
   }
   m.expert_gated = gated;
-  const int64_t shared = r.count_or({"n_shared_experts", "num_shared_experts", "moe_num_shared_experts"}, 0, kMaxExperts);
+  const int64_t shared =
+      r.count_or({"n_shared_experts", "num_shared_experts", "moe_num_shared_experts"}, 0, kMaxExperts);
   m.shared_ffn = r.count_or({"shared_expert_intermediate_size", "moe_shared_expert_intermediate_size",
                              "shared_intermediate_size", "share_expert_dim"},
                             checked_mul(shared, m.expert_ffn), kMaxVocab);

@@ -225,7 +225,8 @@ Decoder mpt(const Reader& r) {
     qk_norm = attention->boolean_or({"qk_ln"}, false);
     if (attention->string_or({"attn_type"}, "") == "multiquery_attention") s.kv_heads = 1;
     s.kv_heads = attention->integer_or({"kv_n_heads"}, s.kv_heads, {1, kMaxWidth});
-    if (s.heads % s.kv_heads != 0) attention->refuse("kv_n_heads", fmt::format("does not divide the {} heads", s.heads));
+    if (s.heads % s.kv_heads != 0)
+      attention->refuse("kv_n_heads", fmt::format("does not divide the {} heads", s.heads));
   }
   const bool bias = !r.flag({"no_bias"}, false);
   LayerKind k = gpt_kind(r, s, "gelu", bias);

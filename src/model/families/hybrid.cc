@@ -45,8 +45,7 @@ Decoder mamba1_decoder(const Reader& r, bool tied) {
   int64_t rank = ceil_div(s.hidden, 16);
   if (const Document* f = r.text().find({"time_step_rank"}); f && !f->is_string()) rank = r.size({"time_step_rank"});
   const MambaBiases biases{r.flag({"use_conv_bias"}, true), r.flag({"use_bias"}, false), false};
-  const LayerKind k =
-      bare_mixer(mamba1(inner, r.size_or({"state_size"}, 16), r.size_or({"conv_kernel"}, 4, 1000)));
+  const LayerKind k = bare_mixer(mamba1(inner, r.size_or({"state_size"}, 16), r.size_or({"conv_kernel"}, 4, 1000)));
   Decoder d = r.decoder(s, tied);
   backbone_names(d.style);
   d.layer = [k](int64_t) { return Layer{k, 0}; };
@@ -68,8 +67,8 @@ Decoder mamba2(const Reader& r) {
   const int64_t head_dim = r.size_or({"head_dim"}, 64);
   const int64_t heads = r.size_or({"num_heads"}, std::max<int64_t>(1, inner / head_dim));
   const MambaBiases biases{r.flag({"use_conv_bias"}, true), r.flag({"use_bias"}, false), false};
-  const LayerKind k = bare_mixer(arch::mamba2(heads, head_dim, r.size_or({"state_size"}, 128), r.size_or({"n_groups"}, 8),
-                                              r.size_or({"conv_kernel"}, 4, 1000)));
+  const LayerKind k = bare_mixer(arch::mamba2(heads, head_dim, r.size_or({"state_size"}, 128),
+                                              r.size_or({"n_groups"}, 8), r.size_or({"conv_kernel"}, 4, 1000)));
   Decoder d = r.decoder(s, false);
   backbone_names(d.style);
   d.layer = [k](int64_t) { return Layer{k, 0}; };
@@ -147,7 +146,8 @@ std::string block_letters(const Reader& r, Reader::Names pattern, Reader::Names 
   letters.erase(std::remove(letters.begin(), letters.end(), '|'), letters.end());
   const size_t bad = letters.find_first_not_of("M*-E");
   if (bad != std::string::npos) {
-    r.text().refuse(*pattern.begin(), fmt::format("holds '{}'", printable(letters.substr(bad, 1))), "the letters M, *, - and E");
+    r.text().refuse(*pattern.begin(), fmt::format("holds '{}'", printable(letters.substr(bad, 1))),
+                    "the letters M, *, - and E");
   }
   return letters;
 }
@@ -167,7 +167,8 @@ Decoder nemotron_h(const Reader& r) {
     r.text().refuse("hybrid_override_pattern", "is missing", "one letter a layer (M, *, -, E), or layers_block_type");
   }
   s.layers = static_cast<int64_t>(letters.size());
-  if (s.layers > kMaxLayers) r.text().refuse("hybrid_override_pattern", "is too long", fmt::format("at most {} layers", kMaxLayers));
+  if (s.layers > kMaxLayers)
+    r.text().refuse("hybrid_override_pattern", "is too long", fmt::format("at most {} layers", kMaxLayers));
   if (const auto given = r.text().integer({"num_hidden_layers"}, {1, kMaxLayers}); given && *given != s.layers) {
     r.text().refuse("num_hidden_layers", fmt::format("contradicts the pattern of {} layers", s.layers),
                     fmt::format("{}", s.layers));
@@ -178,8 +179,9 @@ Decoder nemotron_h(const Reader& r) {
   attention.mlp.kind = MlpKind::none;
   attention.norms = 1;
   r.dropouts(attention);
-  LayerKind recurrent = bare_mixer(arch::mamba2(r.size({"mamba_num_heads"}), r.size({"mamba_head_dim"}), r.size({"ssm_state_size"}),
-                                                r.size_or({"n_groups"}, 8), r.size_or({"conv_kernel"}, 4, 1000)));
+  LayerKind recurrent =
+      bare_mixer(arch::mamba2(r.size({"mamba_num_heads"}), r.size({"mamba_head_dim"}), r.size({"ssm_state_size"}),
+                              r.size_or({"n_groups"}, 8), r.size_or({"conv_kernel"}, 4, 1000)));
   LayerKind plain = bare_mixer(Attention{});
   plain.attention.kind = AttentionKind::none;
   LayerKind experts = plain;
@@ -192,17 +194,22 @@ Decoder nemotron_h(const Reader& r) {
   if (letters.find('E') != std::string::npos) {
     experts.mlp = r.moe({"n_routed_experts"}, {"num_experts_per_tok"}, {"moe_intermediate_size"}, "relu2");
     experts.mlp.expert_gated = false;
-    experts.mlp.shared_ffn =
-        r.count_or({"n_shared_experts"}, 1, kMaxExperts) > 0 ? r.count_or({"moe_shared_expert_intermediate_size"}, 0, kMaxVocab) : 0;
+    experts.mlp.shared_ffn = r.count_or({"n_shared_experts"}, 1, kMaxExperts) > 0
+                                 ? r.count_or({"moe_shared_expert_intermediate_size"}, 0, kMaxVocab)
+                                 : 0;
     experts.mlp.latent = r.count_or({"moe_latent_size"}, 0);
   }
   const MambaBiases biases{r.flag({"use_conv_bias"}, true), r.flag({"mamba_proj_bias", "use_bias"}, false), false};
   const auto layer_of = [=](char letter) {
     switch (letter) {
-      case 'M': return Layer{recurrent, 0};
-      case '*': return Layer{attention, 0};
-      case '-': return Layer{plain, 0};
-      default: return Layer{experts, 0};
+      case 'M':
+        return Layer{recurrent, 0};
+      case '*':
+        return Layer{attention, 0};
+      case '-':
+        return Layer{plain, 0};
+      default:
+        return Layer{experts, 0};
     }
   };
   Decoder d = r.decoder(s, false);
@@ -260,7 +267,9 @@ Decoder granite_hybrid(const Reader& r) {
   }
   const MambaBiases biases{r.flag({"mamba_conv_bias"}, true), r.flag({"mamba_proj_bias"}, false), false};
   Decoder d = r.decoder(s, true);
-  d.layer = [=](int64_t i) { return Layer{kinds[static_cast<size_t>(i)] == AttentionKind::mamba2 ? recurrent : full, 0}; };
+  d.layer = [=](int64_t i) {
+    return Layer{kinds[static_cast<size_t>(i)] == AttentionKind::mamba2 ? recurrent : full, 0};
+  };
   d.mixer = [=, hidden = s.hidden](TensorList& t, const Layer& layer, const std::string& prefix) {
     if (layer.kind.attention.kind != AttentionKind::mamba2) return false;
     mamba2_tensors(t, dotted(prefix, "mamba"), layer.kind.attention, hidden, biases);
@@ -272,7 +281,8 @@ Decoder granite_hybrid(const Reader& r) {
     const int64_t dense = sparse ? mlp.shared_ffn : mlp.ffn;
     if (dense > 0) {
       const std::string module = dotted(prefix, "shared_mlp");
-      t.linear(module, "input_linear", checked_mul(2, dense), hidden, sparse ? Role::shared_expert : Role::mlp_gate_up, Shard::column);
+      t.linear(module, "input_linear", checked_mul(2, dense), hidden, sparse ? Role::shared_expert : Role::mlp_gate_up,
+               Shard::column);
       t.linear(module, "output_linear", hidden, dense, sparse ? Role::shared_expert : Role::mlp_down, Shard::row);
     }
     if (!sparse) return true;
@@ -300,8 +310,8 @@ Decoder bamba(const Reader& r) {
   int64_t head_dim = std::max<int64_t>(1, inner / heads);
   if (const Document* f = r.text().find({"mamba_d_head"}); f && !f->is_string()) head_dim = r.size({"mamba_d_head"});
   LayerKind recurrent = full;
-  recurrent.attention = arch::mamba2(heads, head_dim, r.size_or({"mamba_d_state"}, 256), r.size_or({"mamba_n_groups"}, 1),
-                                     r.size_or({"mamba_d_conv"}, 4, 1000));
+  recurrent.attention = arch::mamba2(heads, head_dim, r.size_or({"mamba_d_state"}, 256),
+                                     r.size_or({"mamba_n_groups"}, 1), r.size_or({"mamba_d_conv"}, 4, 1000));
   std::vector<bool> attends(static_cast<size_t>(s.layers), false);
   for (int64_t i : r.text().integers({"attn_layer_indices"}, {0, kMaxLayers}).value_or(std::vector<int64_t>())) {
     if (i < s.layers) attends[static_cast<size_t>(i)] = true;

@@ -1,5 +1,5 @@
-// Descendants of Llama: one RMSNorm before attention, one before a gated MLP, rotary positions. Each function states only
-// what its family changes. Structures follow the published modelling files of each family.
+// Descendants of Llama: one RMSNorm before attention, one before a gated MLP, rotary positions. Each function states
+// only what its family changes. Structures follow the published modelling files of each family.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -51,9 +51,8 @@ bool explicit_null(const Reader& r, std::string_view name) {
 
 // Every `period`-th layer sees everything, the others a window.
 std::vector<AttentionKind> every_nth_full(const Reader& r, int64_t layers, int64_t period) {
-  return r.attention_kinds(layers, [period](int64_t i) {
-    return (i + 1) % period == 0 ? AttentionKind::full : AttentionKind::sliding;
-  });
+  return r.attention_kinds(
+      layers, [period](int64_t i) { return (i + 1) % period == 0 ? AttentionKind::full : AttentionKind::sliding; });
 }
 
 }  // namespace
@@ -427,7 +426,8 @@ Decoder nemotron_nas(const Reader& r) {
     if (layer.variant & 1) {
       t.linear(dotted(prefix, "self_attn"), "linear_attn", hidden, hidden, Role::attention_other, Shard::replicated);
     }
-    if (layer.variant & 2) t.linear(dotted(prefix, "mlp"), "linear_mlp", hidden, hidden, Role::mlp_up, Shard::replicated);
+    if (layer.variant & 2)
+      t.linear(dotted(prefix, "mlp"), "linear_mlp", hidden, hidden, Role::mlp_up, Shard::replicated);
     return true;
   };
   return d;

@@ -61,7 +61,8 @@ Decoder dbrx(const Reader& r) {
   s.kv_heads = s.heads;
   if (const auto attention = r.text().object({"attn_config"})) {
     s.kv_heads = attention->integer_or({"kv_n_heads"}, s.heads, {1, kMaxWidth});
-    if (s.heads % s.kv_heads != 0) attention->refuse("kv_n_heads", fmt::format("does not divide the {} heads", s.heads));
+    if (s.heads % s.kv_heads != 0)
+      attention->refuse("kv_n_heads", fmt::format("does not divide the {} heads", s.heads));
   }
   s.head_dim = r.head_dim(s.hidden, s.heads);
   const auto ffn = r.text().object({"ffn_config"});
@@ -104,7 +105,8 @@ Decoder gpt_oss(const Reader& r) {
   k.attention = r.attention(s);
   k.attention.qkv_bias = k.attention.out_bias = r.flag({"attention_bias"}, true);
   k.attention.sinks = true;
-  k.mlp = r.moe({"num_local_experts", "num_experts"}, {"num_experts_per_tok", "experts_per_token"}, {"intermediate_size"});
+  k.mlp =
+      r.moe({"num_local_experts", "num_experts"}, {"num_experts_per_tok", "experts_per_token"}, {"intermediate_size"});
   k.mlp.expert_bias = true;
   r.dropouts(k);
   const int64_t window = r.size_or({"sliding_window"}, 128, kMaxPositions);
@@ -114,8 +116,8 @@ Decoder gpt_oss(const Reader& r) {
   d.style.stacked_gate_up = "experts.gate_up_proj";
   d.style.stacked_down = "experts.down_proj";
   d.layer = [k, window, kinds = r.attention_kinds(s.layers, [](int64_t i) {
-               return i % 2 == 0 ? AttentionKind::sliding : AttentionKind::full;
-             })](int64_t i) {
+    return i % 2 == 0 ? AttentionKind::sliding : AttentionKind::full;
+  })](int64_t i) {
     Layer layer{k, 0};
     layer.kind.attention.kind = kinds[static_cast<size_t>(i)];
     if (layer.kind.attention.kind == AttentionKind::sliding) layer.kind.attention.window = window;
@@ -149,7 +151,7 @@ Decoder llama4(const Reader& r) {
   const int64_t interval = r.size_or({"no_rope_layer_interval"}, 4, kMaxLayers);
   const auto kinds = r.attention_kinds(s.layers, [&](int64_t i) {
     const bool has_rotary = rotary && i < static_cast<int64_t>(rotary->size()) ? (*rotary)[static_cast<size_t>(i)] != 0
-                                                                              : (i + 1) % interval != 0;
+                                                                               : (i + 1) % interval != 0;
     return has_rotary ? AttentionKind::chunked : AttentionKind::full;
   });
   Decoder d = r.decoder(s);
@@ -307,7 +309,8 @@ Decoder minimax_m3(const Reader& r) {
     const Attention& a = layer.kind.attention;
     if (a.index_heads == 0) return true;
     const std::string m = dotted(prefix, "self_attn");
-    t.linear(m, "index_q_proj", checked_mul(a.index_heads, a.index_head_dim), hidden, Role::attention_other, Shard::kv_column);
+    t.linear(m, "index_q_proj", checked_mul(a.index_heads, a.index_head_dim), hidden, Role::attention_other,
+             Shard::kv_column);
     t.linear(m, "index_k_proj", a.index_head_dim, hidden, Role::attention_other, Shard::replicated);
     t.norm(m, "index_q_norm", a.index_head_dim, NormKind::rmsnorm, false);
     t.norm(m, "index_k_norm", a.index_head_dim, NormKind::rmsnorm, false);
@@ -330,8 +333,7 @@ Decoder ernie45_moe(const Reader& r) {
   sparse.mlp = r.moe({"moe_num_experts"}, {"moe_k"}, {"moe_intermediate_size"});
   sparse.mlp.bias = dense.mlp.bias;
   sparse.mlp.expert_bias = dense.mlp.bias;
-  sparse.mlp.shared_ffn =
-      checked_mul(r.count_or({"moe_num_shared_experts"}, 0, kMaxExperts), sparse.mlp.expert_ffn);
+  sparse.mlp.shared_ffn = checked_mul(r.count_or({"moe_num_shared_experts"}, 0, kMaxExperts), sparse.mlp.expert_ffn);
   const int64_t first = r.count_or({"moe_layer_start_index"}, 1, kMaxLayers);
   const int64_t interval = r.size_or({"moe_layer_interval"}, 1, kMaxLayers);
   int64_t last = s.layers - 1;
@@ -438,7 +440,8 @@ std::vector<bool> step_expert_layers(const Reader& r, int64_t layers) {
   std::vector<bool> sparse(static_cast<size_t>(layers), false);
   const Document* list = r.text().find({"moe_layers_enum"});
   if (!list) {
-    for (int64_t i = r.count_or({"first_k_dense_replace"}, 1, kMaxLayers); i < layers; ++i) sparse[static_cast<size_t>(i)] = true;
+    for (int64_t i = r.count_or({"first_k_dense_replace"}, 1, kMaxLayers); i < layers; ++i)
+      sparse[static_cast<size_t>(i)] = true;
     return sparse;
   }
   const auto set = [&](int64_t i) {
@@ -527,7 +530,8 @@ Decoder step35(const Reader& r) {
   s.layers = r.layers();
   s.heads = r.heads();
   s.kv_heads = r.size_or({"num_key_value_heads", "num_attention_groups"}, s.heads);
-  if (s.heads % s.kv_heads != 0) r.text().refuse("num_attention_groups", fmt::format("does not divide the {} heads", s.heads));
+  if (s.heads % s.kv_heads != 0)
+    r.text().refuse("num_attention_groups", fmt::format("does not divide the {} heads", s.heads));
   s.head_dim = r.head_dim(s.hidden, s.heads);
   s.ffn = r.ffn();
   s.vocab = r.vocab();
@@ -545,15 +549,16 @@ Decoder step35(const Reader& r) {
     a.heads = other->integer_or({"num_attention_heads"}, s.heads, {1, kMaxWidth});
     a.kv_heads = other->integer_or({"num_attention_groups", "num_key_value_heads"}, s.kv_heads, {1, kMaxWidth});
     a.head_dim = a.value_head_dim = other->integer_or({"head_dim"}, s.head_dim, {1, kMaxWidth});
-    if (a.heads % a.kv_heads != 0) other->refuse("num_attention_groups", fmt::format("does not divide the {} heads", a.heads));
+    if (a.heads % a.kv_heads != 0)
+      other->refuse("num_attention_groups", fmt::format("does not divide the {} heads", a.heads));
   }
-  Mlp experts = r.moe({"moe_num_experts", "num_experts"}, {"moe_top_k", "num_experts_per_tok"}, {"moe_intermediate_size"});
+  Mlp experts =
+      r.moe({"moe_num_experts", "num_experts"}, {"moe_top_k", "num_experts_per_tok"}, {"moe_intermediate_size"});
   experts.shared_ffn = r.count_or({"share_expert_dim", "share_expert_dims"}, experts.expert_ffn, kMaxVocab);
   const auto where = step_expert_layers(r, s.layers);
   const bool gate = r.flag({"use_head_wise_attn_gate"}, false);
-  const auto kinds = r.attention_kinds(s.layers, [](int64_t i) {
-    return i % 4 == 0 ? AttentionKind::full : AttentionKind::sliding;
-  });
+  const auto kinds =
+      r.attention_kinds(s.layers, [](int64_t i) { return i % 4 == 0 ? AttentionKind::full : AttentionKind::sliding; });
   Decoder d = r.decoder(s);
   d.layer = [=](int64_t i) {
     Layer layer{kinds[static_cast<size_t>(i)] == AttentionKind::sliding ? sliding : full, 0};
@@ -581,7 +586,8 @@ Decoder step35(const Reader& r) {
   };
   if (gate) {
     d.extra = [hidden = s.hidden](TensorList& t, const Layer& layer, const std::string& prefix) {
-      t.linear(dotted(prefix, "self_attn"), "g_proj", layer.kind.attention.heads, hidden, Role::attention_other, Shard::column);
+      t.linear(dotted(prefix, "self_attn"), "g_proj", layer.kind.attention.heads, hidden, Role::attention_other,
+               Shard::column);
       return true;
     };
   }

@@ -64,7 +64,9 @@ Decoder phi_msft(const Reader& r) {
   d.style.final_norm = "";
   d.style.head = "lm_head.linear";
   d.head_bias = true;
-  d.outer = [hidden = s.hidden](TensorList& t, const std::string&) { t.norm("lm_head", "ln", hidden, NormKind::layernorm, true); };
+  d.outer = [hidden = s.hidden](TensorList& t, const std::string&) {
+    t.norm("lm_head", "ln", hidden, NormKind::layernorm, true);
+  };
   return d;
 }
 

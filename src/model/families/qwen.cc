@@ -18,7 +18,8 @@ std::vector<AttentionKind> qwen_windows(const Reader& r, int64_t layers) {
   });
 }
 
-Decoder with_windows(const Reader& r, const Sizes& s, const LayerKind& sparse, const LayerKind& dense, bool tied_default) {
+Decoder with_windows(const Reader& r, const Sizes& s, const LayerKind& sparse, const LayerKind& dense,
+                     bool tied_default) {
   Decoder d = r.decoder(s, tied_default);
   const int64_t window = r.size_or({"sliding_window"}, 0, kMaxPositions);
   // Layers with experts: every decoder_sparse_step-th, except those named.
@@ -133,8 +134,8 @@ Decoder delta_net_decoder(const Reader& r, bool fused) {
   }
   Decoder d = r.decoder(s);
   d.layer = [=, kinds = r.attention_kinds(s.layers, [interval](int64_t i) {
-               return (i + 1) % interval == 0 ? AttentionKind::full : AttentionKind::linear;
-             })](int64_t i) {
+    return (i + 1) % interval == 0 ? AttentionKind::full : AttentionKind::linear;
+  })](int64_t i) {
     const bool plain = dense[static_cast<size_t>(i)] || (i + 1) % step != 0;
     const bool is_linear = kinds[static_cast<size_t>(i)] == AttentionKind::linear;
     return Layer{is_linear ? (plain ? linear_dense : linear) : (plain ? full_dense : full), 0};

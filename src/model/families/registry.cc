@@ -1,4 +1,5 @@
-// One line a model type. A new family is a function in one of the files beside this one, declared in families.h, and a line.
+// One line a model type. A new family is a function in one of the files beside this one, declared in families.h, and a
+// line.
 #include <algorithm>
 
 #include "model/families/families.h"
@@ -7,7 +8,7 @@ namespace vram::arch {
 
 namespace {
 
-constexpr std::string_view kInner = "language_model.model";   // where most multimodal checkpoints keep the text layers
+constexpr std::string_view kInner = "language_model.model";  // where most multimodal checkpoints keep the text layers
 constexpr std::string_view kInnerHead = "language_model.lm_head";
 constexpr std::string_view kQwen = "model.language_model";
 

@@ -10,7 +10,7 @@ constexpr Role kRole = Role::rwkv;
 
 struct Rwkv {
   Sizes s;
-  int64_t inner = 0;      // attention_hidden_size
+  int64_t inner = 0;  // attention_hidden_size
   int64_t head_size = 0;
   int64_t ffn = 0;
 };
@@ -23,7 +23,8 @@ Rwkv rwkv_sizes(const Reader& r, int64_t default_ffn_permille, int64_t ffn_multi
   w.s.positions = r.positions();
   w.inner = r.size_or({"attention_hidden_size"}, w.s.hidden);
   w.head_size = r.size_or({"head_size", "head_dim"}, 64);
-  if (w.inner % w.head_size != 0) r.text().refuse("head_size", "does not divide the attention width", "a divisor of it");
+  if (w.inner % w.head_size != 0)
+    r.text().refuse("head_size", "does not divide the attention width", "a divisor of it");
   const int64_t ffn = checked_mul(w.s.hidden, default_ffn_permille) / 1000 / ffn_multiple * ffn_multiple;
   w.ffn = r.size_or({"intermediate_size"}, ffn, kMaxVocab);
   return w;
@@ -166,7 +167,8 @@ Decoder rwkv7(const Reader& r) {
   const int64_t gate = r.size_or({"gate_low_rank_dim"}, 128);
   const int64_t in_context = r.size_or({"a_low_rank_dim"}, 64);
   const int64_t value = r.size_or({"v_low_rank_dim"}, 32);
-  if (!r.text().has({"decay_low_rank_dim"})) r.assume("low-rank widths of rwkv7 are not given: 64, 128, 64 and 32 assumed");
+  if (!r.text().has({"decay_low_rank_dim"}))
+    r.assume("low-rank widths of rwkv7 are not given: 64, 128, 64 and 32 assumed");
   Decoder d = rwkv_decoder(r, w, rwkv_kind(w));
   d.style.root = "model";
   d.style.layers = "layers";

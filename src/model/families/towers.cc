@@ -25,7 +25,9 @@ class Tower {
     }
     return Tower(r, std::move(*fields));
   }
-  int64_t size(Reader::Names names, int64_t high = kMaxWidth) const { return fields_.required_integer(names, {1, high}); }
+  int64_t size(Reader::Names names, int64_t high = kMaxWidth) const {
+    return fields_.required_integer(names, {1, high});
+  }
   int64_t size_or(Reader::Names names, int64_t fallback, int64_t high = kMaxWidth) const {
     return fields_.integer_or(names, fallback, {1, high});
   }
@@ -43,11 +45,13 @@ int64_t patches(int64_t image, int64_t patch, const Fields& fields) {
   return checked_mul(image / patch, image / patch);
 }
 
-void vision_linear(TensorList& t, const std::string& module, std::string_view leaf, int64_t out, int64_t in, bool bias) {
+void vision_linear(TensorList& t, const std::string& module, std::string_view leaf, int64_t out, int64_t in,
+                   bool bias) {
   t.linear(module, leaf, out, in, kVision, Shard::replicated, bias);
 }
 
-void projector_linear(TensorList& t, const std::string& module, std::string_view leaf, int64_t out, int64_t in, bool bias) {
+void projector_linear(TensorList& t, const std::string& module, std::string_view leaf, int64_t out, int64_t in,
+                      bool bias) {
   t.linear(module, leaf, out, in, Role::projector, Shard::replicated, bias);
 }
 
@@ -75,7 +79,8 @@ void clip_tower(Assembly& a, const std::string& root, const Clip& c, const Field
     const std::string e = root + ".embeddings";
     t.add(e + ".class_embedding", e, {c.hidden}, kVision);
     t.add(e + ".patch_embedding.weight", e, {c.hidden, c.channels, c.patch, c.patch}, kVision);
-    t.table(e, "position_embedding", checked_add(patches(c.image, c.patch, fields), 1), c.hidden, kVision, Shard::replicated);
+    t.table(e, "position_embedding", checked_add(patches(c.image, c.patch, fields), 1), c.hidden, kVision,
+            Shard::replicated);
     vision_norm(t, root, "pre_layrnorm", c.hidden, true);
     vision_norm(t, root, "post_layernorm", c.hidden, true);
   }
@@ -115,8 +120,10 @@ void qwen2_vision(const Reader& r, Assembly& a) {
   // Qwen2-VL: embed_dim is the tower's width, hidden_size its output; Qwen2.5-VL: hidden_size and out_hidden_size.
   const bool second = v->fields().has({"embed_dim"});
   const int64_t h = second ? v->size({"embed_dim"}) : v->size_or({"hidden_size"}, 1280);
-  const int64_t out = second ? v->size_or({"hidden_size"}, a.model().hidden) : v->size_or({"out_hidden_size"}, a.model().hidden);
-  const int64_t ffn = second ? checked_mul(v->size_or({"mlp_ratio"}, 4, 1000), h) : v->size_or({"intermediate_size"}, 3420);
+  const int64_t out =
+      second ? v->size_or({"hidden_size"}, a.model().hidden) : v->size_or({"out_hidden_size"}, a.model().hidden);
+  const int64_t ffn =
+      second ? checked_mul(v->size_or({"mlp_ratio"}, 4, 1000), h) : v->size_or({"intermediate_size"}, 3420);
   const int64_t patch = v->size_or({"patch_size", "spatial_patch_size"}, 14, 100'000);
   const int64_t frames = v->size_or({"temporal_patch_size"}, 2, 1000);
   const int64_t merge = v->size_or({"spatial_merge_size"}, 2, 1000);
@@ -160,7 +167,8 @@ void qwen3_vision(const Reader& r, Assembly& a) {
   const int64_t merge = v->size_or({"spatial_merge_size"}, 2, 1000);
   const int64_t channels = v->size_or({"in_channels"}, 3, 1000);
   const int64_t merged = checked_mul(checked_mul(merge, merge), h);
-  const auto deep = v->fields().integers({"deepstack_visual_indexes"}, {0, kMaxLayers}).value_or(std::vector<int64_t>());
+  const auto deep =
+      v->fields().integers({"deepstack_visual_indexes"}, {0, kMaxLayers}).value_or(std::vector<int64_t>());
   const std::string root = "model.visual";
   const auto merger = [&](TensorList& t, const std::string& module, int64_t norm_width) {
     vision_norm(t, module, "norm", norm_width, true);
@@ -200,7 +208,8 @@ void gemma3_vision(const Reader& r, Assembly& a) {
 
 void gemma3n_towers(const Reader& r, Assembly&) {
   if (r.root().has({"vision_config", "audio_config"})) {
-    r.assume("the vision and audio towers of gemma3n are not counted: a MobileNet and a conformer, about 1 B parameters");
+    r.assume(
+        "the vision and audio towers of gemma3n are not counted: a MobileNet and a conformer, about 1 B parameters");
   }
 }
 
@@ -228,7 +237,8 @@ void gemma4_vision(const Reader& r, Assembly& a) {
   }
   a.tower(Part::vision, 0, v->layers(), [&](TensorList t) {
     const std::string layer = root + ".encoder.layers.{layer}";
-    for (const char* leaf : {"input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm"}) {
+    for (const char* leaf :
+         {"input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm"}) {
       t.norm(layer, leaf, h, NormKind::rmsnorm, false);
     }
     const std::string attention = layer + ".self_attn";
@@ -255,9 +265,11 @@ void llama4_vision(const Reader& r, Assembly& a) {
   const std::string root = "vision_model";
   {
     TensorList t = a.once(Part::vision);
-    vision_linear(t, root + ".patch_embedding", "linear", c.hidden, checked_mul(c.channels, checked_mul(c.patch, c.patch)), false);
+    vision_linear(t, root + ".patch_embedding", "linear", c.hidden,
+                  checked_mul(c.channels, checked_mul(c.patch, c.patch)), false);
     t.add(root + ".class_embedding", root, {c.hidden}, kVision);
-    t.add(root + ".positional_embedding_vlm", root, {checked_add(patches(c.image, c.patch, v->fields()), 1), c.hidden}, kVision);
+    t.add(root + ".positional_embedding_vlm", root, {checked_add(patches(c.image, c.patch, v->fields()), 1), c.hidden},
+          kVision);
     vision_norm(t, root, "layernorm_pre", c.hidden, true);
     vision_norm(t, root, "layernorm_post", c.hidden, true);
     projector_linear(t, root + ".vision_adapter.mlp", "fc1", in, c.ffn, false);
@@ -335,7 +347,8 @@ void pixtral_vision(const Reader& r, Assembly& a) {
   }
   a.tower(Part::vision, 0, v->layers(), [&](TensorList t) {
     const std::string layer = root + ".transformer.layers.{layer}";
-    for (const char* leaf : {"q_proj", "k_proj", "v_proj"}) vision_linear(t, layer + ".attention", leaf, inner, h, false);
+    for (const char* leaf : {"q_proj", "k_proj", "v_proj"})
+      vision_linear(t, layer + ".attention", leaf, inner, h, false);
     vision_linear(t, layer + ".attention", "o_proj", h, inner, false);
     t.norm(layer, "attention_norm", h, NormKind::rmsnorm, false);
     t.norm(layer, "ffn_norm", h, NormKind::rmsnorm, false);
@@ -481,7 +494,8 @@ void mllama_vision(const Reader& r, Assembly& a) {
     const std::string p = root + ".gated_positional_embedding";
     t.add(p + ".gate", p, {1}, kVision);
     t.add(p + ".embedding", p, {positions, c.hidden}, kVision);
-    t.table(p, "tile_embedding", ratios, checked_mul(tiles, checked_mul(positions, c.hidden)), kVision, Shard::replicated);
+    t.table(p, "tile_embedding", ratios, checked_mul(tiles, checked_mul(positions, c.hidden)), kVision,
+            Shard::replicated);
     for (const char* leaf : {"pre_tile_positional_embedding", "post_tile_positional_embedding"}) {
       const std::string m = root + "." + leaf;
       t.add(m + ".gate", m, {1}, kVision);
@@ -509,8 +523,8 @@ void mllama_vision(const Reader& r, Assembly& a) {
 }
 
 void molmo_vision(const Reader& r, Assembly& a) {
-  // The config does not describe the tower: CLIP-L/14 at 336 pixels without its last layer, features of two layers pooled
-  // by attention over 2 x 2 patches.
+  // The config does not describe the tower: CLIP-L/14 at 336 pixels without its last layer, features of two layers
+  // pooled by attention over 2 x 2 patches.
   const Clip c;
   const int64_t h = a.model().hidden;
   const int64_t ffn = r.ffn() / 2;
@@ -534,7 +548,8 @@ void molmo_vision(const Reader& r, Assembly& a) {
   r.assume("the vision tower is not described: CLIP-L/14 at 336 pixels with 23 layers assumed");
   a.tower(Part::vision, 0, c.layers - 1, [&](TensorList t) {
     const std::string block = root + ".image_vit.transformer.resblocks.{layer}";
-    for (const char* leaf : {"wq", "wk", "wv", "wo"}) vision_linear(t, block + ".attention", leaf, c.hidden, c.hidden, true);
+    for (const char* leaf : {"wq", "wk", "wv", "wo"})
+      vision_linear(t, block + ".attention", leaf, c.hidden, c.hidden, true);
     vision_linear(t, block + ".feed_forward", "w1", c.ffn, c.hidden, true);
     vision_linear(t, block + ".feed_forward", "w2", c.hidden, c.ffn, true);
     vision_norm(t, block, "attention_norm", c.hidden, true);
