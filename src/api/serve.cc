@@ -114,13 +114,15 @@ void fill_levers(ServeAnswer& answer, const Model& model, const Machine& machine
       const Prepared p = prepare(plan);
       const int64_t k = largest_concurrency(p, plan.context.value);
       const Bytes left = p.ranks[tightest_rank(p, plan.context.value)].room();
-      const bool better = k > answer.largest_concurrency || (k == answer.largest_concurrency && left > room);
+      // Nothing is offered that leaves K alone and frees less than a hundredth of a card.
+      const bool roomier = left - room > answer.plan.rules.usable_bytes.value / 100;
+      const bool better = k > answer.largest_concurrency || (k == answer.largest_concurrency && roomier);
       if (better) answer.levers.push_back({id, std::move(value), k >= kUnlimited ? 0 : k, left});
     } catch (const InputError&) {  // not possible for this model or machine
     }
   };
   Job change = base;
-  if (answer.plan.kv.bits > 8) {
+  if (answer.plan.kv.bits > 8 && answer.plan.kv_known) {
     change.kv_dtype = "fp8";
     offer("kv_dtype", "fp8", change);
   }
@@ -138,7 +140,7 @@ void fill_levers(ServeAnswer& answer, const Model& model, const Machine& machine
     change.gpu_memory_utilization = std::round((*job.gpu_memory_utilization + 0.05) * 1000) / 1000;
     offer("utilization", fmt::format("{:g}", *change.gpu_memory_utilization), change);
   }
-  if (answer.plan.context.value > 1) {
+  if (answer.plan.context.value > 1 && answer.plan.kv_known) {
     change = base;
     change.context = answer.plan.context.value / 2;
     offer("context", with_commas(*change.context), change);

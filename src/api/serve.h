@@ -88,8 +88,8 @@ struct ServeAnswer {
   int64_t longest_context = 0;        ///< of a single request: as memory allows, within what the model was made for
   int64_t longest_context_asked = 0;  ///< with the requests asked for
   bool context_limited_by_model = false;
-  bool context_unlimited = false;      ///< recurrent models: a request takes the same memory at any length
-  Bytes room_bytes = 0;  ///< left on the fullest card with the requests asked for; negative: missing
+  bool context_unlimited = false;  ///< recurrent models: a request takes the same memory at any length
+  Bytes room_bytes = 0;            ///< left on the fullest card with the requests asked for; negative: missing
   std::vector<ServeRank> ranks;
   size_t tightest = 0;              ///< the rank that limits K
   std::string_view binding;         ///< "capacity", "bandwidth", "compute", "link"

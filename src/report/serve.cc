@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "serving/cache.h"
+
 namespace vram {
 namespace {
 
@@ -62,10 +64,10 @@ class Report {
                          say("serving.fits_asked", fmt::arg("asked", with_commas(a_.asked)),
                              fmt::arg("tokens", tokens()), fmt::arg("room", room), fmt::arg("k", concurrency())));
     }
-    return answer_line(s_, tone,
-                       say("serving.fits", fmt::arg("k", concurrency()), fmt::arg("tokens", tokens()),
-                           fmt::arg("longest", a_.context_unlimited ? word("serving.any_length")
-                                                                    : with_commas(a_.longest_context))));
+    return answer_line(
+        s_, tone,
+        say("serving.fits", fmt::arg("k", concurrency()), fmt::arg("tokens", tokens()),
+            fmt::arg("longest", a_.context_unlimited ? word("serving.any_length") : with_commas(a_.longest_context))));
   }
 
   Bytes worst_room() const {
@@ -202,8 +204,10 @@ class Report {
     return {};
   }
 
+  bool decodes() const { return !a_.plan.kv_known || has_decoder(*a_.plan.model); }
+
   std::string speed() const {
-    if (!a_.speed) return "\n" + paragraph(s_, word("serving.no_speed"));
+    if (!a_.speed) return "\n" + paragraph(s_, word(decodes() ? "serving.no_speed" : "serving.no_decoder"));
     const ServeSpeed& sp = *a_.speed;
     Table table({{""}, {"", Align::right}, {"", Align::right}, {""}});
     table.row({word("serving.speed.one"),

@@ -2,6 +2,13 @@
 
 namespace vram {
 
+bool has_decoder(const Model& model) {
+  for (const LayerKind& kind : model.kinds) {
+    if (!kind.encoder) return true;
+  }
+  return false;
+}
+
 bool is_recurrent(AttentionKind kind) {
   switch (kind) {
     case AttentionKind::linear:

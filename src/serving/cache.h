@@ -17,6 +17,9 @@ struct CacheKind {
 /// layers without a sequence mixer have none.
 std::vector<CacheKind> cache_kinds(const Model& model, const Stage& stage);
 
+/// Whether any layer decodes.
+bool has_decoder(const Model& model);
+
 /// Whether the layers keep one state a sequence rather than something a token.
 bool is_recurrent(AttentionKind kind);
 

@@ -123,6 +123,7 @@ StageWork stage_work(const ServePlan& plan, const RankClass& rank) {
 std::optional<Speed> prepare_speed(const ServePlan& plan, const Machine& machine) {
   const Device& device = machine.device;
   if (device.memory_only || !device.bandwidth) return std::nullopt;
+  if (plan.kv_known && !has_decoder(*plan.model)) return std::nullopt;
   Speed out;
   const Dtype dtype = compute_dtype(plan, device);
   out.compute_dtype = dtype_name(dtype);

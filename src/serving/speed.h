@@ -42,7 +42,7 @@ struct Speed {
   double expert_share = 1;  ///< replicas whose tokens meet at the experts of one rank
 };
 
-/// Nothing where the machine is memory only or its bandwidth unknown.
+/// Nothing where the machine is memory only, its bandwidth unknown, or the model without a decoder.
 std::optional<Speed> prepare_speed(const ServePlan& plan, const Machine& machine);
 
 struct DecodeBound {

@@ -118,6 +118,10 @@ TEST(Speed, PrefillCountsAttentionPairs) {
 TEST(Speed, MemoryOnlyMachinesHaveNone) {
   const Machine m = fixtures::cards(1, 80 * kGiB);
   EXPECT_FALSE(prepare_speed(plan_of(decoder({}), m, {}), m).has_value());
+  Model encoder = decoder({});
+  encoder.kinds.front().encoder = true;
+  const Machine card = gpu(1, 2e12, 312e12, 0);
+  EXPECT_FALSE(prepare_speed(plan_of(encoder, card, {}), card).has_value());
 }
 
 TEST(Speed, BoundsMoveTheRightWay) {
