@@ -1,11 +1,11 @@
 // Job files of any kind and the values of options: refused in one line or read, written and read again as the same job.
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "check.h"
 #include "formats/formats.h"
 #include "job/job.h"
 
@@ -23,7 +23,7 @@ void read(std::string_view text, const char* file) {
   try {
     vram::read_job(job, vram::parse_by_name(text, file, {.bytes = 1 << 20, .depth = 16, .values = 10'000}), file);
   } catch (const vram::InputError& e) {
-    if (std::string_view(e.what()).find('\n') != std::string_view::npos) std::abort();
+    vram::fuzz::require_clean(e);
     return;
   }
   for (const bool yaml : {false, true}) {
@@ -33,11 +33,12 @@ void read(std::string_view text, const char* file) {
                    yaml ? vram::parse_yaml(vram::write_yaml(written), "again.yaml")
                         : vram::parse_json(vram::write_json(written), "again.json"),
                    "again");
-    if (!equal(job, again)) std::abort();
+    vram::fuzz::require(equal(job, again), "a written job reads back");
   }
   try {
     vram::check_job(job);
-  } catch (const vram::InputError&) {
+  } catch (const vram::InputError& e) {
+    vram::fuzz::require_clean(e);
   } catch (const vram::OverflowError&) {
   }
 }
@@ -64,12 +65,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       const vram::Field& field = fields[(data[0] >> 2) % fields.size()];
       try {
         vram::set_field(job, field, text, vram::option_name(field.name));
-      } catch (const vram::InputError&) {
+      } catch (const vram::InputError& e) {
+        vram::fuzz::require_clean(e);
         return 0;
       }
       vram::Job again;
       vram::read_job(again, vram::write_job(job), "again");
-      if (!equal(job, again)) std::abort();
+      vram::fuzz::require(equal(job, again), "a written job reads back");
     }
   }
   return 0;

@@ -52,7 +52,8 @@ Reply run_fit(Request& request, const Knowledge& knowledge) {
     return {request.json ? write_json(to_json(answer)) : render(answer, request.style)};
   }
   const FitAnswer answer = answer_fit(request.job, knowledge);
-  return {request.json ? write_json(to_json(answer)) : render(answer, request.style), answer.any() ? Exit::yes : Exit::no};
+  return {request.json ? write_json(to_json(answer)) : render(answer, request.style),
+          answer.any() ? Exit::yes : Exit::no};
 }
 
 Reply run_train(Request& request, const Knowledge& knowledge) {
