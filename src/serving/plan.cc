@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <cmath>
 
 #include "base/error.h"
@@ -176,20 +177,24 @@ void resolve_parallel(ServePlan& plan, const Model& model, const Machine& machin
   if (choices.empty()) refuse_parallel(model, machine, wanted);
   plan.parallel = choices.front();
   if (choices.size() == 1) return;
-  const int64_t wished = plan.asked.value_or(1);
+  // Where a number of requests is asked for, the smallest replica that carries it. Where not, the one with which the
+  // machine carries most, pipeline stages being added only where tensor parallelism alone holds no request.
+  const int64_t wished = plan.asked.value_or(std::numeric_limits<int64_t>::max());
   Parallel best = choices.front();
   int64_t most = -1;
   for (const Parallel& choice : choices) {
+    if (most > 0 && choice.pipeline > best.pipeline && !plan.asked) continue;
     plan.parallel = choice;
     const int64_t k = largest_concurrency(prepare(plan), plan.context.value);
-    if (k > most) {
+    if (k > most || (most > 0 && k > 0 && choice.pipeline < best.pipeline && !plan.asked)) {
       most = k;
       best = choice;
     }
     if (k >= wished) break;
   }
   std::string_view why = plan.asked ? "serving.remark.parallel_asked" : "serving.remark.parallel";
-  if (most < wished) why = most > 0 ? "serving.remark.parallel_most" : "serving.remark.parallel_all";
+  if (plan.asked && most < wished) why = most > 0 ? "serving.remark.parallel_most" : "serving.remark.parallel_all";
+  if (!plan.asked && most <= 0) why = "serving.remark.parallel_all";
   if (most <= 0) {  // the widest replica misses least, with as much tensor parallelism as heads and node allow
     best = *std::max_element(choices.begin(), choices.end(), [](const Parallel& a, const Parallel& b) {
       return a.replica() != b.replica() ? a.replica() < b.replica() : a.tensor < b.tensor;

@@ -69,8 +69,8 @@ struct ServePlan {
   std::vector<RankClass> ranks() const;
 };
 
-/// Makes every choice of `job`. Where the job leaves the parallelism open, the smallest replica (tensor parallel first)
-/// on which the weights and one request fit is taken, else the largest; replicas fill the machine.
+/// Makes every choice of `job`. Where the job leaves the parallelism open: with a concurrency, the smallest replica that carries
+/// it (tensor parallel first); without, the spread over the machine that carries the most requests. Replicas fill it.
 /// InputError for what contradicts itself or the model.
 ServePlan resolve(const Model& model, const Machine& machine, const Job& job, const ServingRules& rules);
 
