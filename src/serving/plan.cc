@@ -177,24 +177,33 @@ void resolve_parallel(ServePlan& plan, const Model& model, const Machine& machin
   if (choices.empty()) refuse_parallel(model, machine, wanted);
   plan.parallel = choices.front();
   if (choices.size() == 1) return;
-  // Where a number of requests is asked for, the smallest replica that carries it. Where not, the one with which the
-  // machine carries most, pipeline stages being added only where tensor parallelism alone holds no request.
-  const int64_t wished = plan.asked.value_or(std::numeric_limits<int64_t>::max());
+  // Where a number of requests is asked for, the smallest replica that carries it. Where not, the smallest that carries
+  // nearly as many as the best spread: wider tensor parallelism spares copies of the weights but costs communication.
+  // Pipeline stages are added only where tensor parallelism alone holds no request.
   Parallel best = choices.front();
   int64_t most = -1;
+  std::vector<int64_t> carried;
   for (const Parallel& choice : choices) {
-    if (most > 0 && choice.pipeline > best.pipeline && !plan.asked) continue;
     plan.parallel = choice;
-    const int64_t k = largest_concurrency(prepare(plan), plan.context.value);
-    if (k > most || (most > 0 && k > 0 && choice.pipeline < best.pipeline && !plan.asked)) {
-      most = k;
+    carried.push_back(most > 0 && choice.pipeline > best.pipeline ? -1 : largest_concurrency(prepare(plan), plan.context.value));
+    if (carried.back() > most) {
+      most = carried.back();
       best = choice;
     }
-    if (k >= wished) break;
+    if (plan.asked && most >= *plan.asked) break;
+  }
+  const int64_t wished = plan.asked.value_or(1);
+  if (!plan.asked && most > 0) {
+    const int64_t enough = most / 1000 * rules.spread_permille.value + most % 1000 * rules.spread_permille.value / 1000;
+    for (size_t i = 0; i < choices.size(); ++i) {
+      if (choices[i].pipeline == best.pipeline && carried[i] >= std::max<int64_t>(1, enough)) {
+        best = choices[i];
+        break;
+      }
+    }
   }
   std::string_view why = plan.asked ? "serving.remark.parallel_asked" : "serving.remark.parallel";
-  if (plan.asked && most < wished) why = most > 0 ? "serving.remark.parallel_most" : "serving.remark.parallel_all";
-  if (!plan.asked && most <= 0) why = "serving.remark.parallel_all";
+  if (most < wished) why = most > 0 ? "serving.remark.parallel_most" : "serving.remark.parallel_all";
   if (most <= 0) {  // the widest replica misses least, with as much tensor parallelism as heads and node allow
     best = *std::max_element(choices.begin(), choices.end(), [](const Parallel& a, const Parallel& b) {
       return a.replica() != b.replica() ? a.replica() < b.replica() : a.tensor < b.tensor;

@@ -70,7 +70,7 @@ struct ServePlan {
 };
 
 /// Makes every choice of `job`. Where the job leaves the parallelism open: with a concurrency, the smallest replica that carries
-/// it (tensor parallel first); without, the spread over the machine that carries the most requests. Replicas fill it.
+/// it (tensor parallel first); without, the smallest that carries nearly as many as the best (rules.spread_permille). Replicas fill the machine.
 /// InputError for what contradicts itself or the model.
 ServePlan resolve(const Model& model, const Machine& machine, const Job& job, const ServingRules& rules);
 

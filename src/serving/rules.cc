@@ -81,6 +81,7 @@ ServingRules serving_rules(const Constants& constants, const Machine& machine, c
   r.nf4_block = constants.get("nf4_block_elements");
   r.nf4_absmax_bits = constants.get("nf4_absmax_bits");
   r.reserve_permille = constants.get("reserve_ratio_permille");
+  r.spread_permille = constants.get("serving_spread_permille");
   return r;
 }
 

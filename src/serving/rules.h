@@ -33,6 +33,7 @@ struct ServingRules {
   Constant reserve_permille;  ///< rule of thumb: share of the weights
 
   using Member = Constant ServingRules::*;
+  /// The rows that are sizes; spread_permille decides a choice instead.
   static const std::vector<Member>& members();
 };
 

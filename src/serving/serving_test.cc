@@ -337,11 +337,21 @@ TEST(Capacity, ReplicasMultiply) {
   EXPECT_EQ(largest(m, cards(4, 80 * kGiB), {.tensor_parallel = 1}), 4 * one);
 }
 
-TEST(Capacity, SmallestReplicaIsChosen) {
+TEST(Capacity, TheSmallestReplicaThatCarriesNearlyTheMostIsChosen) {
   const Model m = decoder({.layers = 80, .hidden = 8192, .heads = 64, .kv_heads = 8, .ffn = 28672, .vocab = 128256});
-  EXPECT_EQ(plan_of(m, cards(8, 141 * kGiB), {}).parallel.tensor, 1);  // 131.4 GiB of weights
-  EXPECT_EQ(plan_of(m, cards(8, 80 * kGiB), {}).parallel.tensor, 2);
-  EXPECT_EQ(plan_of(m, cards(8, 48 * kGiB), {}).parallel.tensor, 4);
+  for (const Bytes memory : {141 * kGiB, 80 * kGiB, 48 * kGiB}) {  // 131.4 GiB of weights
+    const ServePlan chosen = plan_of(m, cards(8, memory), {});
+    int64_t most = 0;
+    for (int64_t tensor : {1, 2, 4, 8}) {
+      most = std::max(most, largest_concurrency(prepare(plan_of(m, cards(8, memory), {.tensor_parallel = tensor})),
+                                                chosen.context.value));
+    }
+    EXPECT_GE(largest_concurrency(prepare(chosen), chosen.context.value), most * 3 / 4);
+    if (chosen.parallel.tensor > 1) {
+      const ServePlan narrower = plan_of(m, cards(8, memory), {.tensor_parallel = chosen.parallel.tensor / 2});
+      EXPECT_LT(largest_concurrency(prepare(narrower), narrower.context.value), (most * 3 + 3) / 4);
+    }
+  }
   const ServePlan none = plan_of(m, cards(4, 8 * kGiB), {});
   EXPECT_EQ(none.parallel.tensor, 4);
   EXPECT_EQ(largest_concurrency(prepare(none), none.context.value), 0);
