@@ -271,7 +271,7 @@ bool FitAnswer::any() const {
 }
 
 std::vector<std::string> FitAnswer::assumed(Lang lang) const {
-  std::vector<std::string> out = model.assumptions;
+  std::vector<std::string> out = model.assumed(lang);
   const auto& more = machine.assumed(lang);
   out.insert(out.end(), more.begin(), more.end());
   return out;

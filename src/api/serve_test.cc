@@ -97,7 +97,7 @@ TEST(Serve, LeversRaiseK) {
 }
 
 TEST(Serve, WiderTensorParallelismIsALever) {
-  const ServeAnswer a = ask(llama8b(), h100s(2), {.tensor_parallel = 1, .context = 8192});
+  const ServeAnswer a = ask(llama8b(), h100s(8), {.context = 8192});
   EXPECT_TRUE(std::any_of(a.levers.begin(), a.levers.end(), [](const ServeLever& l) { return l.id == "parallel"; }));
 }
 

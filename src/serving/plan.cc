@@ -185,7 +185,7 @@ void resolve_parallel(ServePlan& plan, const Model& model, const Machine& machin
   std::vector<int64_t> carried;
   for (const Parallel& choice : choices) {
     plan.parallel = choice;
-    carried.push_back(most > 0 && choice.pipeline > best.pipeline ? -1 : largest_concurrency(prepare(plan), plan.context.value));
+    carried.push_back(!plan.asked && most > 0 && choice.pipeline > best.pipeline ? -1 : largest_concurrency(prepare(plan), plan.context.value));
     if (carried.back() > most) {
       most = carried.back();
       best = choice;
