@@ -262,6 +262,9 @@ TrainAnswer answer_train(Model model, std::optional<Machine> machine, const Job&
   const Overheads over = overheads(a.plan, m ? &m->device : nullptr, knowledge.constants());
   a.peaks = peaks_of(a.model, a.plan, over);
   a.worst = std::max_element(a.peaks.begin(), a.peaks.end()) - a.peaks.begin();
+  for (int64_t r = 0; r < a.plan.pp; ++r) {
+    a.rank_ledgers.push_back(make_ledger(step_program<Fast>(a.model, a.plan, over, r), Tier::device));
+  }
   const auto program = step_program<Traced>(a.model, a.plan, over, a.worst);
   a.device = make_ledger(program, Tier::device);
   a.host = make_ledger(program, Tier::host);
@@ -318,6 +321,36 @@ Document to_json(const Note& note) {
   return Document::Object{{"id", note.id}, {"args", std::move(args)}, {"text", say(Lang::en, note)}};
 }
 
+namespace {
+
+Document by_category_json(const Ledger& ledger) {
+  Document::Object out;
+  for (int c = 0; c < kCategories; ++c) {
+    const Bytes b = ledger.of(static_cast<Category>(c));
+    if (b != 0) out.emplace_back(std::string(category_name(static_cast<Category>(c))) + "_bytes", b);
+  }
+  return out;
+}
+
+// Groups down to, not including, the storages: those are the lines.
+Document tree_json(const Node& node) {
+  Document out{Document::Object{{"name", node.name}, {"bytes", node.bytes}}};
+  Document::Array children;
+  for (const Node& child : node.children) {
+    if (child.count == 0) children.push_back(tree_json(child));
+  }
+  if (!children.empty()) out.set("children", std::move(children));
+  return out;
+}
+
+}  // namespace
+
+Document to_json(const std::vector<Instant>& when) {
+  Document::Array out;
+  for (const Instant& i : when) out.emplace_back(Document::Object{{"name", i.name}, {"round", i.round}, {"rounds", i.rounds}});
+  return out;
+}
+
 Document to_json(const Ledger& ledger) {
   Document::Array lines;
   for (const Line& l : ledger.lines) {
@@ -334,21 +367,14 @@ Document to_json(const Ledger& ledger) {
     if (!l.constants.empty()) row.set("constants", l.constants);
     lines.push_back(std::move(row));
   }
-  Document::Object by_category;
-  for (int c = 0; c < kCategories; ++c) {
-    const Bytes b = ledger.of(static_cast<Category>(c));
-    if (b != 0) by_category.emplace_back(std::string(category_name(static_cast<Category>(c))) + "_bytes", b);
-  }
-  Document::Array when;
-  for (const Instant& i : ledger.when) {
-    when.emplace_back(Document::Object{{"name", i.name}, {"round", i.round}, {"rounds", i.rounds}});
-  }
   return Document::Object{{"tier", std::string(tier_name(ledger.tier))},
                           {"bytes", ledger.bytes},
                           {"low_bytes", ledger.low},
                           {"high_bytes", ledger.high},
-                          {"when", std::move(when)},
-                          {"by_category", std::move(by_category)},
+                          {"when", to_json(ledger.when)},
+                          {"by_category", by_category_json(ledger)},
+                          {"by_module", tree_json(view(ledger, View::module))},
+                          {"by_life", tree_json(view(ledger, View::life))},
                           {"lines", std::move(lines)}};
 }
 
@@ -421,7 +447,10 @@ Document to_json(const TrainAnswer& a) {
   out.set("peak_rank", a.worst);
   Document::Array ranks;
   for (size_t r = 0; r < a.peaks.size(); ++r) {
-    ranks.emplace_back(Document::Object{{"rank", static_cast<int64_t>(r)}, {"peak_bytes", a.peaks[r]}});
+    ranks.emplace_back(Document::Object{{"rank", static_cast<int64_t>(r)},
+                                        {"peak_bytes", a.peaks[r]},
+                                        {"when", to_json(a.rank_ledgers[r].when)},
+                                        {"by_category", by_category_json(a.rank_ledgers[r])}});
   }
   out.set("ranks", std::move(ranks));
   out.set("states_per_card", states_json(a.states));

@@ -41,6 +41,7 @@ struct TrainAnswer {
   Plan plan;
   std::optional<Bytes> usable;     ///< per card
   std::vector<Bytes> peaks;        ///< device bytes at the peak, by pipeline rank
+  std::vector<Ledger> rank_ledgers;   ///< what is alive at each of these peaks (without formulas)
   int64_t worst = 0;               ///< rank with the highest peak
   Ledger device, host;             ///< of that rank, with formulas; host: bytes per card
   std::vector<double> timeline;    ///< device bytes over the step of that rank, the highest of each of at most 64 spans
@@ -77,8 +78,10 @@ struct TrainPeak {
 TrainPeak train_peak(const Model& model, const Machine* machine, const Job& job, const Rules& rules, const Constants& constants);
 
 Document to_json(const TrainAnswer& answer);
-/// A ledger as JSON: lines with formulas, and sums by category.
+/// A ledger as JSON: lines with formulas, sums by category, and the trees by module and life.
 Document to_json(const Ledger& ledger);
+/// The moment of a peak as a list of {name, round, rounds}.
+Document to_json(const std::vector<Instant>& when);
 Document to_json(const Note& note);
 
 }  // namespace vram

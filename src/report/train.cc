@@ -104,6 +104,53 @@ std::string account(const TrainAnswer& a, const Style& style) {
   return tree(style, lines, longest);
 }
 
+// Every pipeline rank with its categories; without --all only where there are few.
+std::string rank_table(const TrainAnswer& a, const Style& style) {
+  constexpr size_t kFew = 8;
+  if (a.peaks.size() < 2 || (a.peaks.size() > kFew && !style.all)) return {};
+  const Lang lang = style.lang;
+  std::vector<Category> shown;
+  for (int c = 0; c < kCategories; ++c) {
+    const auto category = static_cast<Category>(c);
+    if (category != Category::workspace && category != Category::context &&
+        std::any_of(a.rank_ledgers.begin(), a.rank_ledgers.end(), [&](const Ledger& l) { return l.of(category) > 0; })) {
+      shown.push_back(category);
+    }
+  }
+  std::vector<Column> columns{{std::string(text(lang, "train.rank")), Align::right}, {std::string(text(lang, "train.peak")), Align::right}};
+  for (Category c : shown) columns.push_back({say(lang, "category." + std::string(category_name(c))), Align::right});
+  Table table(std::move(columns));
+  for (size_t r = 0; r < a.peaks.size(); ++r) {
+    std::vector<Cell> cells{std::to_string(r), format_number(static_cast<double>(a.peaks[r]) / kGiB, 2)};
+    for (Category c : shown) cells.push_back(format_number(static_cast<double>(a.rank_ledgers[r].of(c)) / kGiB, 2));
+    table.row(std::move(cells));
+  }
+  return "\n" + table.render(style);
+}
+
+void module_rows(const Node& node, int depth, std::vector<TreeLine>& lines, double& longest) {
+  for (const Node& child : node.children) {
+    if (child.count > 0) continue;  // a storage
+    TreeLine line;
+    line.label = child.name;
+    line.value = static_cast<double>(child.bytes);
+    line.amount = format_gib(child.bytes);
+    line.depth = depth;
+    longest = std::max(longest, line.value);
+    lines.push_back(std::move(line));
+    module_rows(child, depth + 1, lines, longest);
+  }
+}
+
+// The same bytes by owner, with --all.
+std::string module_view(const TrainAnswer& a, const Style& style) {
+  if (!style.all) return {};
+  std::vector<TreeLine> lines;
+  double longest = 0;
+  module_rows(view(a.device, View::module), 0, lines, longest);
+  return heading(style, text(style.lang, "train.by_module")) + tree(style, lines, longest);
+}
+
 std::string states_line(const TrainAnswer& a, const Style& style) {
   const Lang lang = style.lang;
   const auto words = [&](const StateBytes& s) {
@@ -219,6 +266,7 @@ std::string render(const TrainAnswer& a, const Style& style) {
            sparkline(style, peaks, 0, high, static_cast<int>(std::min<size_t>(peaks.size(), 56))) + "   " +
            say(lang, "train.rank_range", fmt::arg("low", format_gib(*lowest)), fmt::arg("high", format_gib(a.peaks[static_cast<size_t>(a.worst)]))) + "\n";
   }
+  out += rank_table(a, style) + module_view(a, style);
   out += "\n" + states_line(a, style);
   out += time_lines(a, style);
   if (style.steps) out += worked(a, style);

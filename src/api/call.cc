@@ -1,0 +1,83 @@
+#include "api/call.h"
+
+#include <fmt/format.h>
+
+#include "api/fit.h"
+#include "api/gpus.h"
+#include "api/models.h"
+#include "api/serve.h"
+#include "api/train.h"
+
+namespace vram {
+namespace {
+
+struct Question {
+  Job job;
+  std::vector<std::string> words, compare;
+  bool tensors = false;
+};
+
+Exit exit_of(bool yes) { return yes ? Exit::yes : Exit::no; }
+
+Reply fit(const Question& q, const Knowledge& k) {
+  if (!has_model(q.job)) return {Exit::yes, to_json(answer_largest(q.job, k))};
+  const FitAnswer a = answer_fit(q.job, k);
+  return {exit_of(a.any()), to_json(a)};
+}
+
+Reply train(const Question& q, const Knowledge& k) {
+  const TrainAnswer a = answer_train(q.job, k);
+  return {exit_of(a.fits()), to_json(a)};
+}
+
+Reply serve(const Question& q, const Knowledge& k) {
+  const ServeAnswer a = answer_serve(q.job, k);
+  return {a.exit(), to_json(a)};
+}
+
+Reply models(const Question& q, const Knowledge& k) {
+  if (has_model(q.job)) return {Exit::yes, to_json(answer_model(q.job, k), q.tensors)};
+  return {Exit::yes, to_json(answer_models(q.words))};
+}
+
+Reply list_gpus(const Question& q, const Knowledge& k) {
+  return {Exit::yes, to_json(gpus({.words = q.words, .compare = q.compare}, k.environment(), k.devices(), k.constants()))};
+}
+
+struct Row {
+  std::string_view name;
+  Reply (*answer)(const Question&, const Knowledge&);
+};
+constexpr Row kVerbs[] = {{"fit", fit}, {"train", train}, {"serve", serve}, {"models", models}, {"gpus", list_gpus}};
+
+}  // namespace
+
+Reply call(const Document& request, const Knowledge& knowledge) {
+  const Fields fields(request, "request");
+  const std::string verb = fields.required_string({"verb"});
+  Question q;
+  if (const Document* job = fields.find({"job"})) {
+    read_job(q.job, *job, "request");
+    check_job(q.job);
+  }
+  q.words = fields.strings({"words"}).value_or(std::vector<std::string>{});
+  q.compare = fields.strings({"compare"}).value_or(std::vector<std::string>{});
+  q.tensors = fields.boolean_or({"tensors"}, false);
+  const auto unknown = fields.unused();
+  if (!unknown.empty()) {
+    fields.refuse(unknown.front(), "is not known", "verb, job, words, compare, tensors");
+  }
+  std::vector<std::string_view> names;
+  for (const Row& row : kVerbs) {
+    if (row.name == verb) return row.answer(q, knowledge);
+    names.push_back(row.name);
+  }
+  throw InputError({.file = "request",
+                    .field = "verb",
+                    .value = verb,
+                    .problem = "is not known",
+                    .accepted = "fit, train, serve, models, gpus",
+                    .near_miss = near_miss(verb, names)});
+}
+
+}  // namespace vram

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "api/resolve.h"
+#include "base/document.h"
+#include "base/error.h"
+
+namespace vram {
+
+/// The JSON form of a question's answer and its exit status.
+struct Reply {
+  Exit status = Exit::yes;
+  Document answer;
+};
+
+/// Answers {"verb": "fit" | "train" | "serve" | "models" | "gpus", "job": {...}, ...}. The job is a job file's content.
+/// Besides: "words" (models, gpus: search words), "tensors" (models with a model: list every tensor), "compare" (gpus:
+/// device names). InputError for anything else; what the verb refuses, it throws.
+Reply call(const Document& request, const Knowledge& knowledge);
+
+}  // namespace vram
