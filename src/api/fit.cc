@@ -122,22 +122,30 @@ Machine with_cards(const Machine& machine, int64_t cards) {
   return m;
 }
 
+struct Fewest {
+  int64_t cards = 0;
+  Tried tried;  // the setting that fits on them
+};
+
 // Counts of cards one would buy: 1, 2, 4, 8, then whole nodes. The need falls with the count, so halving finds the
 // least.
-std::optional<int64_t> fewest_cards(const Model& model, const Machine& machine, const Job& base, const Aim& task,
-                                    const Rules& rules, const Constants& constants) {
+std::optional<Fewest> fewest_cards(const Model& model, const Machine& machine, const Job& base, const Aim& task,
+                                   const Rules& rules, const Constants& constants) {
   Job free = base;  // the parallel sizes were said for this machine, not for another
   free.data_parallel.reset();
   free.hybrid_shard.reset();
   free.global_batch.reset();
+  std::optional<Fewest> best;
   const auto fits = [&](int64_t cards) {
     const Machine m = with_cards(machine, cards);
     const auto t = try_task(model, m, free, task, rules, constants);
-    return t && t->peak.device <= m.device.usable_bytes();
+    if (!t || t->peak.device > m.device.usable_bytes()) return false;
+    if (!best || cards < best->cards) best = Fewest{cards, *t};
+    return true;
   };
   const int64_t node = std::max<int64_t>(machine.cards_per_node, 8);
   for (int64_t cards = 1; cards < node; cards *= 2) {
-    if (fits(cards)) return cards;
+    if (fits(cards)) return best;
   }
   int64_t high = 1;
   while (high * node <= kMostCards && !fits(high * node)) high *= 2;
@@ -147,7 +155,21 @@ std::optional<int64_t> fewest_cards(const Model& model, const Machine& machine, 
     const int64_t middle = (low + high) / 2;
     (fits(middle * node) ? high : low) = middle;
   }
-  return high * node;
+  return best;
+}
+
+// The setting in words, one clause each.
+std::vector<Note> setting_words(const Tried& tried) {
+  const Job& job = tried.job;
+  std::vector<Note> out;
+  if (job.tensor_parallel.value_or(1) > 1) out.push_back({"fit.tp", {{"n", std::to_string(*job.tensor_parallel)}}});
+  if (job.pipeline_parallel.value_or(1) > 1) out.push_back({"fit.pp", {{"n", std::to_string(*job.pipeline_parallel)}}});
+  if (job.zero.value_or(0) > 0) out.push_back({"fit.zero", {{"n", std::to_string(*job.zero)}}});
+  if (job.task == "lora" || job.task == "qlora") {
+    out.push_back({"fit.rank", {{"n", std::to_string(job.lora_rank.value_or(16))}}});
+  }
+  if (tried.setting.recompute) out.push_back({"fit.recompute", {}});
+  return out;
 }
 
 std::string shell(const std::string& word) {
@@ -184,16 +206,17 @@ FitRow train_row(const Model& model, const Machine& machine, const Job& base, co
   row.host_per_node = tried->peak.host * machine.cards_per_node;
   const bool host_fits = !machine.host_bytes_per_node || row.host_per_node <= *machine.host_bytes_per_node;
   row.fits = row.room >= 0 && host_fits;
-  if (job.tensor_parallel.value_or(1) > 1) row.how.push_back({"fit.tp", {{"n", std::to_string(*job.tensor_parallel)}}});
-  if (job.pipeline_parallel.value_or(1) > 1) row.how.push_back({"fit.pp", {{"n", std::to_string(*job.pipeline_parallel)}}});
-  if (job.zero.value_or(0) > 0) row.how.push_back({"fit.zero", {{"n", std::to_string(*job.zero)}}});
-  if (task.task == "lora" || task.task == "qlora")
-    row.how.push_back({"fit.rank", {{"n", std::to_string(job.lora_rank.value_or(16))}}});
-  if (tried->setting.recompute) row.how.push_back({"fit.recompute", {}});
-  if (row.host_per_node > 0) {
-    row.how.push_back({"fit.host", {{"bytes", format_gib(row.host_per_node)}}});
+  if (!row.fits) {
+    // What makes it fit is more use than the setting that came nearest here.
+    const auto fewest = fewest_cards(model, machine, base, task, rules, constants);
+    if (fewest) {
+      row.cards_needed = fewest->cards;
+      row.how = setting_words(fewest->tried);
+    }
+  } else {
+    row.how = setting_words(*tried);
   }
-  if (!row.fits) row.cards_needed = fewest_cards(model, machine, base, task, rules, constants);
+  if (row.host_per_node > 0) row.how.push_back({"fit.host", {{"bytes", format_gib(row.host_per_node)}}});
   row.command = fmt::format("vram train{} --on {} --task {}", model_words(base), shell(base.on), task.task);
   if (job.stack) row.command += " --stack " + *job.stack;
   if (job.zero.value_or(0) > 0 && !job.sharding) row.command += fmt::format(" --zero {}", *job.zero);
