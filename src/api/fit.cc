@@ -231,6 +231,14 @@ FitRow serve_row(const Model& model, const Machine& machine, const Job& base, co
     if (a.fits && a.concurrency_known && !a.concurrency_unlimited) {
       row.how.push_back({"fit.k", {{"k", with_commas(a.largest_concurrency)}, {"context", with_commas(*job.context)}}});
       row.how.push_back({"fit.longest", {{"tokens", with_commas(a.longest_context)}}});
+      if (!job.concurrency && a.plan.parallel.replica() > 1 && !job.tensor_parallel && !job.pipeline_parallel) {
+        Job one = job;
+        one.concurrency = 1;
+        row.cards_enough = serve(model, machine, one, constants).plan.parallel.replica();
+        if (row.cards_enough < a.plan.parallel.replica()) {
+          row.how.push_back({row.cards_enough == 1 ? "fit.one_enough" : "fit.enough", {{"n", with_commas(row.cards_enough)}}});
+        }
+      }
     }
     if (!a.fits) {
       for (int64_t cards = machine.cards() * 2; cards <= 1024; cards *= 2) {
@@ -263,7 +271,7 @@ bool FitAnswer::any() const {
 }
 
 std::vector<std::string> FitAnswer::assumed(Lang lang) const {
-  std::vector<std::string> out = model.assumptions;
+  std::vector<std::string> out = model.assumed(lang);
   const auto& more = machine.assumed(lang);
   out.insert(out.end(), more.begin(), more.end());
   return out;
@@ -373,6 +381,7 @@ Document to_json(const FitAnswer& a) {
     if (r.context > 0) row.set("context_tokens", r.context);
     if (r.longest_context > 0) row.set("longest_context_tokens", r.longest_context);
     if (r.cards_used > 0) row.set("cards_per_replica", r.cards_used);
+    if (r.cards_enough > 0) row.set("cards_enough_for_one_request", r.cards_enough);
     if (r.cards_needed) row.set("cards_needed", *r.cards_needed);
     Document::Array how;
     for (const Note& n : r.how) how.emplace_back(say(Lang::en, n));

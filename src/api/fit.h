@@ -24,6 +24,7 @@ struct FitRow {
   std::optional<int64_t> cards_needed; ///< where it does not fit: the smallest number of such cards on which it does
   // serving
   int64_t concurrency = 0, context = 0, longest_context = 0, cards_used = 0;
+  int64_t cards_enough = 0;            ///< of the smallest replica that holds one request; 0: not asked
 };
 
 struct FitAnswer {

@@ -92,9 +92,14 @@ TEST(Serve, LeversRaiseK) {
           << l.id;
     }
   }
-  for (std::string_view id : {"kv_dtype", "parallel", "utilization", "context"}) {
+  for (std::string_view id : {"kv_dtype", "utilization", "context"}) {
     EXPECT_NE(std::find(ids.begin(), ids.end(), id), ids.end()) << id;
   }
+}
+
+TEST(Serve, WiderTensorParallelismIsALever) {
+  const ServeAnswer a = ask(llama8b(), h100s(8), {.context = 8192});
+  EXPECT_TRUE(std::any_of(a.levers.begin(), a.levers.end(), [](const ServeLever& l) { return l.id == "parallel"; }));
 }
 
 TEST(Serve, MoversAreRankedByWhatTheyMove) {

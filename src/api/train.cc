@@ -482,7 +482,7 @@ Document to_json(const TrainAnswer& a) {
     steps.push_back(std::move(row));
   }
   for (const Note& n : a.assumptions) assumptions.emplace_back(say(Lang::en, n));
-  for (const std::string& text : a.model.assumptions) assumptions.emplace_back(text);
+  for (const std::string& text : a.model.assumed(Lang::en)) assumptions.emplace_back(text);
   if (a.machine) {
     for (const std::string& text : a.machine->assumed(Lang::en)) assumptions.emplace_back(text);
   }

@@ -14,6 +14,7 @@ const std::vector<Message>& all_messages() {
 #include "base/messages/job.def"
 #include "base/messages/report.def"
 #include "base/messages/machine.def"
+#include "base/messages/model.def"
 #include "base/messages/serving.def"
 #include "base/messages/units.def"
 #include "base/messages/training.def"

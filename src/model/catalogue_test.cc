@@ -26,6 +26,8 @@ TEST(Catalogue, EveryEntryIsAModelOfAKnownFamily) {
     EXPECT_EQ(m.name, entry.id);
     EXPECT_GT(m.counts.parameters, 1'000'000);
     EXPECT_GT(m.layers(), 0);
+    EXPECT_EQ(m.assumed(Lang::en), m.assumptions);
+    EXPECT_EQ(m.assumed(Lang::zh).size(), m.assumptions.size());
   }
 }
 

@@ -171,8 +171,8 @@ Model model_with_changes(const Document& config, const std::string& file, std::s
     Model model = model_from_config(changed, file, std::move(name));
     model.hypothetical = true;
     if (same_shape(original, model)) {
-      model.assumptions.push_back(
-          fmt::format("{} changes nothing in a model of family {}", fmt::join(changes, " "), model.family));
+      model.assume({"model.assume.no_effect",
+                    {{"changes", fmt::format("{}", fmt::join(changes, " "))}, {"family", model.family}}});
     }
     return model;
   } catch (const InputError& e) {
@@ -211,7 +211,7 @@ void check_hand(int64_t value, const char* field, int64_t high) {
 
 }  // namespace
 
-Document config_by_hand(const DecoderByHand& d, std::vector<std::string>& assumptions) {
+Document config_by_hand(const DecoderByHand& d, std::vector<Note>& assumptions) {
   check_hand(d.layers, "--layers", 100'000);
   check_hand(d.hidden, "--hidden", 10'000'000);
   check_hand(d.heads, "--heads", 10'000'000);
@@ -221,7 +221,7 @@ Document config_by_hand(const DecoderByHand& d, std::vector<std::string>& assump
   check_hand(d.vocab, "--vocab", 1'000'000'000);
   check_hand(d.parameters, "--params", int64_t{1} << 50);
   const auto assume = [&](const char* what, int64_t value) {
-    assumptions.push_back(fmt::format("{} is not given: {} assumed", what, value));
+    assumptions.push_back({"model.assume.not_given", {{"field", what}, {"value", fmt::format("{}", value)}}});
     return value;
   };
   DecoderByHand s = d;
@@ -253,7 +253,8 @@ Document config_by_hand(const DecoderByHand& d, std::vector<std::string>& assump
   if (s.positions == 0) s.positions = assume("positions", s.gpt ? 2048 : 4096);
   if (!s.tied_embeddings) {
     s.tied_embeddings = s.gpt;
-    assumptions.push_back(fmt::format("tied embeddings are not given: {} assumed", s.gpt));
+    assumptions.push_back(
+        {"model.assume.not_given", {{"field", "tie_word_embeddings"}, {"value", s.gpt ? "true" : "false"}}});
   }
   Document c;
   c.set("model_type", "decoder");
@@ -282,12 +283,19 @@ Document config_by_hand(const DecoderByHand& d, std::vector<std::string>& assump
   return c;
 }
 
+Document config_by_hand(const DecoderByHand& decoder, std::vector<std::string>& assumptions) {
+  std::vector<Note> notes;
+  Document config = config_by_hand(decoder, notes);
+  for (const Note& note : notes) assumptions.push_back(say(Lang::en, note));
+  return config;
+}
+
 Model model_by_hand(const DecoderByHand& decoder) {
-  std::vector<std::string> assumptions;
-  const Document config = config_by_hand(decoder, assumptions);
+  std::vector<Note> notes;
+  const Document config = config_by_hand(decoder, notes);
   Model model = model_from_config(config, "by hand", decoder.name.empty() ? "decoder by hand" : decoder.name);
   model.origin = "by hand";
-  model.assumptions.insert(model.assumptions.begin(), assumptions.begin(), assumptions.end());
+  for (Note& note : notes) model.assume(std::move(note));
   return model;
 }
 

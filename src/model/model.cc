@@ -36,7 +36,7 @@ void read_dtype(const Fields& root, const Fields& text, Model& model) {
   const bool inside = !name.empty();
   if (!inside) name = root.string_or({"torch_dtype", "dtype"}, "");
   if (name.empty() || name == "auto") {
-    model.assumptions.push_back("torch_dtype is not given: bfloat16 assumed");
+    model.assume({"model.assume.not_given", {{"field", "torch_dtype"}, {"value", "bfloat16"}}});
     return;
   }
   const auto dtype = parse_dtype(name);
@@ -66,7 +66,7 @@ Document with_class_defaults(const Document& text, const std::string& type, Mode
     if (given && !given->is_null()) continue;
     const int64_t value = mistral ? d.mistral : d.llama;
     full.set(d.field, Document(value, text.line()));
-    model.assumptions.push_back(fmt::format("text_config omits {}: {} is the default of its class", d.field, value));
+    model.assume({"model.assume.text_default", {{"field", d.field}, {"value", fmt::format("{}", value)}}});
   }
   if (mistral && !text.find("num_key_value_heads")) full.set("num_key_value_heads", Document(int64_t{8}, text.line()));
   return full;
@@ -105,16 +105,17 @@ Model read_config(const Document& config, const Document* hf_quant, const std::s
     if (text_family && !text_family->decoder) text_family = nullptr;
     if (!text_family) {
       model.family_known = false;
-      model.assumptions.push_back(
-          fmt::format("text model type '{}' is not known: read as a generic decoder", printable(inner_type)));
+      model.assume({"model.assume.text_type", {{"type", printable(inner_type)}}});
     }
   } else if (!family) {
     model.family_known = false;
-    model.assumptions.push_back(
-        type.empty() ? std::string("model_type is not given: read as a generic decoder")
-                     : fmt::format("model type '{}' is not known: read as a generic decoder", printable(type)));
+    if (type.empty()) {
+      model.assume({"model.assume.no_type", {}});
+    } else {
+      model.assume({"model.assume.type", {{"type", printable(type)}}});
+    }
     if (root.has({"vision_config", "audio_config"})) {
-      model.assumptions.push_back("its vision and audio parts are not counted");
+      model.assume({"model.assume.parts_uncounted", {}});
     }
   }
 
@@ -161,6 +162,18 @@ void replace_all(std::string& text, std::string_view what, std::string_view with
 
 }  // namespace
 
+void Model::assume(Note note) {
+  assumptions.push_back(say(Lang::en, note));
+  assumption_notes.push_back(std::move(note));
+}
+
+std::vector<std::string> Model::assumed(Lang lang) const {
+  std::vector<std::string> out;
+  out.reserve(assumption_notes.size());
+  for (const Note& note : assumption_notes) out.push_back(say(lang, note));
+  return out;
+}
+
 Model model_from_config(const Document& config, const std::string& file, std::string name) {
   return read_checked(config, nullptr, file, std::move(name));
 }
@@ -184,7 +197,7 @@ Model model_of_size(int64_t parameters) {
   model.family_known = false;
   model.counts.parameters = model.counts.text = model.counts.active = model.counts.stored_elements = parameters;
   model.counts.stored_bytes = model.counts.loaded_bytes = checked_mul(2, parameters);
-  model.assumptions.push_back("only the number of parameters is known: no shapes, 16 bits each");
+  model.assume({"model.assume.size_only", {}});
   return model;
 }
 

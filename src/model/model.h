@@ -9,6 +9,7 @@
 
 #include "base/document.h"
 #include "base/dtype.h"
+#include "base/messages.h"
 
 namespace vram {
 
@@ -191,7 +192,11 @@ struct Model {
   std::optional<Quantization> quantization;
   Counts counts;
   std::vector<std::string> fields_used;  ///< config fields that decided the result
-  std::vector<std::string> assumptions;  ///< what was not said and was assumed, one clause each
+  std::vector<std::string> assumptions;  ///< what was not said and was assumed, one clause each, in English
+  std::vector<Note> assumption_notes;    ///< the same, to be said in any language
+  std::vector<std::string> assumed(Lang lang) const;
+  /// Adds to both lists.
+  void assume(Note note);
 
   int64_t layers() const { return static_cast<int64_t>(layer_kind.size()); }
   const LayerKind& layer(int64_t i) const { return kinds[static_cast<size_t>(layer_kind[static_cast<size_t>(i)])]; }
@@ -223,6 +228,7 @@ struct DecoderByHand {
 };
 /// The config that stands for `decoder` ("model_type": "decoder"), with the assumed fields named.
 Document config_by_hand(const DecoderByHand& decoder, std::vector<std::string>& assumptions);
+Document config_by_hand(const DecoderByHand& decoder, std::vector<Note>& assumptions);
 Model model_by_hand(const DecoderByHand& decoder);
 
 /// The model with its linear weights stored in another scheme; embeddings, head, routers, norms and towers keep theirs.

@@ -60,7 +60,8 @@ bool Reader::tied(bool class_default) const {
   if (nested()) {
     if (const auto outer = root_.boolean({"tie_word_embeddings"})) return *outer;
   }
-  assume(fmt::format("tie_word_embeddings is not given: {} is the default of this family", class_default));
+  assume("model.assume.family_default",
+         {{"field", "tie_word_embeddings"}, {"value", class_default ? "true" : "false"}});
   return class_default;
 }
 

@@ -37,7 +37,13 @@ class Reader {
   const Fields& text() const { return text_; }
   bool nested() const { return &root_.document() != &text_.document(); }
   Model& model() const { return model_; }
-  void assume(std::string clause) const { model_.assumptions.push_back(std::move(clause)); }
+  /// Notes an assumption: a message of base/messages/model.def and its parts.
+  void assume(std::string id, std::vector<std::pair<std::string, std::string>> args = {}) const {
+    model_.assume({std::move(id), std::move(args)});
+  }
+  void not_given(std::string field, std::string value) const {
+    assume("model.assume.not_given", {{"field", std::move(field)}, {"value", std::move(value)}});
+  }
 
   int64_t size(Names names, int64_t high = kMaxWidth) const { return text_.required_integer(names, {1, high}); }
   int64_t size_or(Names names, int64_t fallback, int64_t high = kMaxWidth) const {

@@ -70,7 +70,7 @@ std::string render(const FitAnswer& a, const Style& style) {
       continue;
     }
     table.row({name, Cell(text(lang, r.fits ? "word.yes" : "word.no"), r.fits ? Tone::good : Tone::bad),
-               bar(style, static_cast<double>(r.needed), static_cast<double>(a.usable), 13), format_gib(r.needed, 1),
+               bar(style, static_cast<double>(r.needed), static_cast<double>(a.usable), 9), format_gib(r.needed, 1),
                format_gib(r.room, 1), how_text(r, offload_fits, style)});
     if (style.explain) table.note(r.command);
   }

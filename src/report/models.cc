@@ -218,7 +218,7 @@ std::string render(const ModelAnswer& answer, bool tensors, const Style& style) 
   }
   if (tensors && !m.tensors.empty()) out += '\n' + tensors_table(m, style);
   out += '\n' + item_line(style, text(lang, "models.fields"), m.fields_used);
-  out += item_line(style, text(lang, "models.assumed"), m.assumptions);
+  out += item_line(style, text(lang, "models.assumed"), m.assumed(lang));
   if (!m.source.empty()) out += item_line(style, text(lang, "models.source"), {m.source});
   const std::string& name = m.name;
   if (m.origin == "catalogue" && !m.hypothetical) {

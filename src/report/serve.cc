@@ -301,7 +301,7 @@ class Report {
     std::string out = heading(s_, word("serving.assumed"));
     const auto item = [&](const std::string& text) { out += paragraph(s_, "- " + text, 2, 4); };
     for (const Remark& r : a_.plan.remarks) item(remark_text(s_.lang, r));
-    for (const std::string& text : a_.plan.model->assumptions) item(text);
+    for (const std::string& text : a_.plan.model->assumed(s_.lang)) item(text);
     for (const std::string& text : a_.machine.assumed(s_.lang)) item(text);
     return out;
   }

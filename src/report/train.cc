@@ -224,7 +224,7 @@ std::string render(const TrainAnswer& a, const Style& style) {
   if (style.steps) out += worked(a, style);
   std::vector<std::string> assumptions;
   for (const Note& n : a.assumptions) assumptions.push_back(say(lang, n));
-  for (const std::string& t : a.model.assumptions) assumptions.push_back(t);
+  for (const std::string& t : a.model.assumed(lang)) assumptions.push_back(t);
   if (a.machine) {
     for (const std::string& t : a.machine->assumed(lang)) assumptions.push_back(t);
   }

@@ -185,7 +185,7 @@ void resolve_parallel(ServePlan& plan, const Model& model, const Machine& machin
   std::vector<int64_t> carried;
   for (const Parallel& choice : choices) {
     plan.parallel = choice;
-    carried.push_back(most > 0 && choice.pipeline > best.pipeline ? -1 : largest_concurrency(prepare(plan), plan.context.value));
+    carried.push_back(!plan.asked && most > 0 && choice.pipeline > best.pipeline ? -1 : largest_concurrency(prepare(plan), plan.context.value));
     if (carried.back() > most) {
       most = carried.back();
       best = choice;
@@ -194,7 +194,7 @@ void resolve_parallel(ServePlan& plan, const Model& model, const Machine& machin
   }
   const int64_t wished = plan.asked.value_or(1);
   if (!plan.asked && most > 0) {
-    const int64_t enough = most / 1000 * rules.spread_permille.value + most % 1000 * rules.spread_permille.value / 1000;
+    const int64_t enough = mul_div_up(most, plan.rules.spread_permille.value, 1000);
     for (size_t i = 0; i < choices.size(); ++i) {
       if (choices[i].pipeline == best.pipeline && carried[i] >= std::max<int64_t>(1, enough)) {
         best = choices[i];

@@ -188,7 +188,7 @@ Decoder deepseek_v4(const Reader& r) {
   // The first layers route by a fixed table of token ids.
   const int64_t hashed = r.count_or({"num_hash_layers"}, 0, kMaxLayers);
   const auto ratios = r.layer_numbers({"compress_ratios"}, s.layers, {0, kMaxWidth});
-  if (!ratios) r.assume("compress_ratios is not given: no compressed attention assumed");
+  if (!ratios) r.assume("model.assume.compress_ratios");
 
   Decoder d = r.decoder(s);
   d.style.root = "";
@@ -259,8 +259,7 @@ Decoder deepseek_v4(const Reader& r) {
   };
   d.mtp.count = r.count_or({"num_nextn_predict_layers"}, 0, kMaxLayers);
   d.mtp.layer = {k, 0};
-  if (d.mtp.count > 0)
-    r.assume("the MTP layer of deepseek_v4 is taken as a window layer with a projection of 2 x hidden");
+  if (d.mtp.count > 0) r.assume("model.assume.v4_mtp");
   return d;
 }
 

@@ -101,6 +101,8 @@ Decoder minimax_m2(const Reader& r);
 Decoder minimax_m3(const Reader& r);
 Decoder ernie45_moe(const Reader& r);
 Decoder hunyuan_moe(const Reader& r);
+
+// families/step_mimo.cc
 Decoder mimo_v2(const Reader& r);
 Decoder step3(const Reader& r);
 Decoder step35(const Reader& r);

@@ -71,7 +71,7 @@ Decoder gemma3(const Reader& r) {
   const Sizes s = gemma_sizes(r, 256);
   LayerKind k = gemma_kind(r, s, 4);
   k.attention.qk_norm = QkNorm::per_head;
-  if (!r.text().has({"sliding_window"})) r.assume("sliding_window is not given: 1024 assumed");
+  if (!r.text().has({"sliding_window"})) r.not_given("sliding_window", "1024");
   const int64_t window = r.size_or({"sliding_window"}, 1024, kMaxPositions);
   const int64_t period = r.size_or({"sliding_window_pattern", "_sliding_window_pattern"}, 6, kMaxLayers);
   Decoder d = r.decoder(s, true);

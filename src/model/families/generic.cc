@@ -26,7 +26,7 @@ Mlp generic_experts(const Reader& r, const Sizes& s, bool gated) {
               {"num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k", "moe_top_k", "top_k_experts",
                "experts_per_token"},
               {"intermediate_size", "ffn_hidden_size"});
-    r.assume(fmt::format("moe_intermediate_size is not given: {} assumed", s.ffn));
+    r.not_given("moe_intermediate_size", fmt::format("{}", s.ffn));
   }
   m.expert_gated = gated;
   const int64_t shared =
@@ -51,11 +51,11 @@ Decoder generic_decoder(const Reader& r) {
   s.positions = r.positions();
   const std::string activation = r.activation("silu");
   if (!r.text().has({"hidden_act", "hidden_activation", "activation_function"})) {
-    r.assume("hidden_act is not given: silu assumed");
+    r.not_given("hidden_act", "silu");
   }
-  if (!r.text().has({"gated_mlp"})) r.assume("gated_mlp is not given: a gated MLP assumed");
+  if (!r.text().has({"gated_mlp"})) r.not_given("gated_mlp", "true");
   const bool gated = r.flag({"gated_mlp"}, true);
-  if (!r.text().has({"norm"})) r.assume("norm is not given: rmsnorm assumed");
+  if (!r.text().has({"norm"})) r.not_given("norm", "rmsnorm");
   const std::string norm = r.word({"norm"}, "rmsnorm");
   if (norm != "rmsnorm" && norm != "layernorm") r.text().refuse("norm", "is unknown", "rmsnorm or layernorm");
   const std::string positions = r.word({"position_embedding", "position_embedding_type"}, "rope");
@@ -65,7 +65,7 @@ Decoder generic_decoder(const Reader& r) {
   }
   const bool attention_bias = r.flag({"attention_bias", "use_bias", "bias"}, false);
   const bool mlp_bias = r.flag({"mlp_bias", "use_bias"}, false);
-  if (!r.text().has({"attention_bias", "use_bias", "bias"})) r.assume("attention_bias is not given: no biases assumed");
+  if (!r.text().has({"attention_bias", "use_bias", "bias"})) r.not_given("attention_bias", "false");
 
   LayerKind dense;
   dense.norm = norm == "layernorm" ? NormKind::layernorm : NormKind::rmsnorm;
@@ -128,7 +128,7 @@ Decoder generic_decoder(const Reader& r) {
     kind = AttentionKind::full;
     replaced = true;
   }
-  if (replaced) r.assume("linear, state-space and convolution layers of this family are read as full attention");
+  if (replaced) r.assume("model.assume.mixers_as_attention");
   const int64_t chunk = r.size_or({"attention_chunk_size"}, 8192, kMaxPositions);
 
   Decoder d = r.decoder(s);
@@ -139,7 +139,7 @@ Decoder generic_decoder(const Reader& r) {
   d.style.positions = "embed_positions";
   if (positions == "learned" || positions == "absolute") {
     if (s.positions == 0) {
-      r.assume("max_position_embeddings is not given: 2048 learned positions assumed");
+      r.not_given("max_position_embeddings", "2048");
       s.positions = 2048;
       r.model().max_positions = s.positions;
     }

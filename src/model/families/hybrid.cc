@@ -226,7 +226,7 @@ Decoder nemotron_h(const Reader& r) {
     return true;
   };
   if (r.count_or({"num_nextn_predict_layers"}, 0, kMaxLayers) > 0) {
-    r.assume("the multi-token-prediction blocks of nemotron_h are not counted");
+    r.assume("model.assume.mtp_uncounted");
   }
   return d;
 }

@@ -167,8 +167,7 @@ Decoder rwkv7(const Reader& r) {
   const int64_t gate = r.size_or({"gate_low_rank_dim"}, 128);
   const int64_t in_context = r.size_or({"a_low_rank_dim"}, 64);
   const int64_t value = r.size_or({"v_low_rank_dim"}, 32);
-  if (!r.text().has({"decay_low_rank_dim"}))
-    r.assume("low-rank widths of rwkv7 are not given: 64, 128, 64 and 32 assumed");
+  if (!r.text().has({"decay_low_rank_dim"})) r.not_given("decay_low_rank_dim ...", "64, 128, 64, 32");
   Decoder d = rwkv_decoder(r, w, rwkv_kind(w));
   d.style.root = "model";
   d.style.layers = "layers";

@@ -20,7 +20,7 @@ class Tower {
   static std::optional<Tower> of(const Reader& r, Reader::Names names = {"vision_config"}) {
     auto fields = r.root().object(names);
     if (!fields) {
-      r.assume("the config describes no vision tower: only the text part is counted");
+      r.assume("model.assume.no_tower");
       return std::nullopt;
     }
     return Tower(r, std::move(*fields));
@@ -208,8 +208,7 @@ void gemma3_vision(const Reader& r, Assembly& a) {
 
 void gemma3n_towers(const Reader& r, Assembly&) {
   if (r.root().has({"vision_config", "audio_config"})) {
-    r.assume(
-        "the vision and audio towers of gemma3n are not counted: a MobileNet and a conformer, about 1 B parameters");
+    r.assume("model.assume.gemma3n_towers");
   }
 }
 
@@ -252,7 +251,7 @@ void gemma4_vision(const Reader& r, Assembly& a) {
     vision_linear(t, layer + ".mlp", "up_proj", ffn, h, false);
     vision_linear(t, layer + ".mlp", "down_proj", h, ffn, false);
   });
-  if (r.root().has({"audio_config"})) r.assume("the audio tower of gemma4 is not counted");
+  if (r.root().has({"audio_config"})) r.assume("model.assume.audio_uncounted");
 }
 
 void llama4_vision(const Reader& r, Assembly& a) {
@@ -385,7 +384,7 @@ void kimi_vision(const Reader& r, Assembly& a) {
     projector_linear(t, p, "proj.2", a.model().hidden, merged, true);
   }
   if (v->fields().string_or({"mm_projector_type"}, "patchmerger") != "patchmerger") {
-    r.assume("the projector of this vision tower is taken as a patch merger of two layers");
+    r.assume("model.assume.patch_merger");
   }
   a.tower(Part::vision, 0, v->layers(), [&](TensorList t) {
     const std::string block = root + ".encoder.blocks.{layer}";
@@ -545,7 +544,7 @@ void molmo_vision(const Reader& r, Assembly& a) {
     projector_linear(t, p, "w3", ffn, c.hidden, false);
     projector_linear(t, p, "w2", h, ffn, false);
   }
-  r.assume("the vision tower is not described: CLIP-L/14 at 336 pixels with 23 layers assumed");
+  r.assume("model.assume.clip_tower");
   a.tower(Part::vision, 0, c.layers - 1, [&](TensorList t) {
     const std::string block = root + ".image_vit.transformer.resblocks.{layer}";
     for (const char* leaf : {"wq", "wk", "wv", "wo"})
@@ -558,7 +557,7 @@ void molmo_vision(const Reader& r, Assembly& a) {
 }
 
 void uncounted_vision(const Reader& r, Assembly&) {
-  if (r.root().has({"vision_config"})) r.assume("the vision tower of this family is not counted");
+  if (r.root().has({"vision_config"})) r.assume("model.assume.tower_uncounted");
 }
 
 }  // namespace vram::arch
