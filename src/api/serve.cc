@@ -69,7 +69,7 @@ void fill_cache(ServeAnswer& answer) {
   answer.kv_bytes_per_request = per_request.value();
 }
 
-// Wider replicas: twice the tensor parallelism, and the layout that carries about the most.
+// Wider replicas: twice the tensor parallelism, and the layout that carries most.
 template <class Offer>
 void offer_parallel(const ServeAnswer& answer, const Model& model, const Machine& machine, const Job& job,
                     const Job& base, Offer offer) {
@@ -81,18 +81,12 @@ void offer_parallel(const ServeAnswer& answer, const Model& model, const Machine
   ServePlan plan = answer.plan;
   const auto choices = parallel_choices(model, machine.cards(), machine.cards_per_node, free);
   std::vector<int64_t> carried;
-  int64_t most = answer.largest_concurrency;
   for (const Parallel& p : choices) {
     can_double |= p.tensor == twice.tensor && p.pipeline == twice.pipeline && p.data == twice.data;
     plan.parallel = p;
     carried.push_back(largest_concurrency(prepare(plan), plan.context.value));
-    most = std::max(most, carried.back());
   }
-  // Within 5 % of the most, more tensor parallelism is worth more: it shortens every step.
-  Parallel best = now;
-  for (size_t i = 0; i < choices.size(); ++i) {
-    if (carried[i] >= most - most / 20 && choices[i].tensor > best.tensor) best = choices[i];
-  }
+  const auto best = std::max_element(carried.begin(), carried.end());
   const auto propose = [&](const Parallel& p) {
     Job change = base;
     change.tensor_parallel = p.tensor;
@@ -101,7 +95,9 @@ void offer_parallel(const ServeAnswer& answer, const Model& model, const Machine
     offer("parallel", fmt::format("{} x {} x {}", p.tensor, p.pipeline, p.data), change);
   };
   if (can_double) propose(twice);
-  if (best.tensor != twice.tensor && best.tensor != now.tensor) propose(best);
+  if (best == carried.end() || *best <= answer.largest_concurrency) return;
+  const Parallel& widest = choices[static_cast<size_t>(best - carried.begin())];
+  if (widest.tensor != twice.tensor || widest.pipeline != twice.pipeline) propose(widest);
 }
 
 void fill_levers(ServeAnswer& answer, const Model& model, const Machine& machine, const Job& job,
@@ -239,7 +235,32 @@ std::string_view binding_of(const ServeAnswer& answer) {
 
 }  // namespace
 
-ServeAnswer serve(const Model& model, const Machine& machine, const Job& job, const Constants& constants) {
+namespace {
+
+// A size beyond int64 comes from what the job says: the number to blame is named.
+InputError overflow_of(const Job& job) {
+  constexpr Bytes absurd = Bytes{1} << 50;
+  Fault fault{.problem = "makes sizes beyond 2^63 bytes", .accepted = "a smaller number"};
+  const auto blame = [&](const char* field, int64_t value) {
+    fault.field = field;
+    fault.value = with_commas(value);
+  };
+  const int64_t context = job.context.value_or(0), concurrency = job.concurrency.value_or(0);
+  if (job.weights.value_or(0) > absurd) {
+    blame("--weights", *job.weights);
+  } else if (job.reserve.value_or(0) > absurd) {
+    blame("--reserve", *job.reserve);
+  } else if (job.usable.value_or(0) > absurd) {
+    blame("--usable", *job.usable);
+  } else if (concurrency > context) {
+    blame("--concurrency", concurrency);
+  } else {
+    blame("--context", context);
+  }
+  return InputError(fault);
+}
+
+ServeAnswer answer_of(const Model& model, const Machine& machine, const Job& job, const Constants& constants) {
   const ServingRules rules = serving_rules(constants, machine, job.usable);
   ServeAnswer answer{.plan = resolve(model, machine, job, rules), .machine = machine};
   const ServePlan& plan = answer.plan;
@@ -268,6 +289,16 @@ ServeAnswer serve(const Model& model, const Machine& machine, const Job& job, co
   fill_levers(answer, model, machine, job, rules);
   fill_movers(answer, machine, job, rules);
   return answer;
+}
+
+}  // namespace
+
+ServeAnswer serve(const Model& model, const Machine& machine, const Job& job, const Constants& constants) {
+  try {
+    return answer_of(model, machine, job, constants);
+  } catch (const OverflowError&) {
+    throw overflow_of(job);
+  }
 }
 
 ServeAnswer answer_serve(const Job& job, const Knowledge& knowledge) {

@@ -81,7 +81,8 @@ TEST(Serve, EightyBillionOnEightCards) {
 }
 
 TEST(Serve, LeversRaiseK) {
-  const ServeAnswer a = ask(llama8b(), h100s(2), {.context = 8192, .gpu_memory_utilization = 0.8});
+  const ServeAnswer a =
+      ask(llama8b(), h100s(2), {.tensor_parallel = 1, .context = 8192, .gpu_memory_utilization = 0.8});
   std::vector<std::string_view> ids;
   for (const ServeLever& l : a.levers) {
     ids.push_back(l.id);
@@ -163,6 +164,20 @@ TEST(Serve, JsonNamesUnitsAndAddsUp) {
   EXPECT_EQ(sum, ledger.find("bytes")->integer());
   EXPECT_FALSE(json.find("assumptions")->array().empty());
   EXPECT_EQ(json.find("moves_most")->array().size(), 3u);
+}
+
+TEST(Serve, OverflowNamesTheNumberToBlame) {
+  const auto refusal = [](const Job& job) -> std::string {
+    try {
+      ask(llama8b(), h100s(1), job);
+    } catch (const InputError& e) {
+      return e.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(refusal({.context = 1'000'000'000, .concurrency = 1'000'000'000}).rfind("--context '1,000,000,000'", 0),
+            0u);
+  EXPECT_EQ(refusal({.weights = 9'000'000'000'000'000'000, .reserve_ratio = 10.0}).rfind("--weights", 0), 0u);
 }
 
 // Every assumption, step and reason is a message of the catalogue in both languages.
