@@ -280,7 +280,7 @@ TrainAnswer answer_train(Model model, std::optional<Machine> machine, const Job&
   const RankCounts counts = rank_counts(a.model, a.plan, a.worst);
   a.parameters_on_rank = counts.dense.parameters + counts.expert.parameters;
   a.flops = training_flops(a.model, a.plan);
-  a.traffic = step_traffic(a.model, a.plan, a.parameters_on_rank);
+  a.traffic = step_traffic(a.model, a.plan, counts);
   a.tokens_per_step = static_cast<double>(a.plan.sequence) * static_cast<double>(a.plan.micro_batch) *
                       static_cast<double>(a.plan.micro_batches) * static_cast<double>(a.plan.dp);
   a.tokens = job.tokens;

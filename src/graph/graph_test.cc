@@ -95,6 +95,10 @@ TEST(SavedTensors, GptBlockIsThe34OfTheLiterature) {
   KernelChoice python_gelu = torchtitan();
   python_gelu.gelu_fused = false;
   EXPECT_EQ(saved_per_token(gpt(h, a, 4 * h), python_gelu, 2048), 56 * h + 4 * a + 16);
+  // Its LayerNorm is torch.nn.LayerNorm: no fp32 copies, though RMSNorm in the same framework is Python.
+  KernelChoice gpt2 = hugging_face();
+  gpt2.gelu_fused = false;
+  EXPECT_EQ(saved_per_token(gpt(h, a, 4 * h), gpt2, 2048), 56 * h + 4 * a + 16);
 }
 
 TEST(SavedTensors, TensorAndSequenceParallel) {
@@ -110,6 +114,11 @@ TEST(SavedTensors, TensorAndSequenceParallel) {
   dims.tensor_parallel_value = 16;
   EXPECT_EQ(saved_per_token(llama(h, a, 8, 128, f), megatron(), 4096, {}, dims),
             (8 * h + 4 * A + 6 * f + 4 * a + 8) / 16.0 + 4 * 128);
+  // Norms over queries and keys keep their inputs and a statistic a head, of the replicated head too.
+  Model normed = llama(h, a, 8, 128, f);
+  normed.kinds[0].attention.qk_norm = Attention::QkNorm::per_head;
+  EXPECT_EQ(saved_per_token(normed, megatron(), 4096, {}, dims),
+            (8 * h + 6 * A + 6 * f + 8 * a + 8) / 16.0 + 6 * 128 + 4);
 }
 
 TEST(SavedTensors, LatentAttentionAndExperts) {

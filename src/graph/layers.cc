@@ -47,10 +47,11 @@ class Builder {
   }
 
   // width: numbers a token of the normalised tensor; split: its heads are cut by tensor parallelism (q/k norms).
-  BlockId norm(BlockId x, std::string_view name, N width, bool trainable, bool split, N rows) {
+  // LayerNorm is one kernel of PyTorch in every framework; only RMSNorm is written in Python anywhere.
+  BlockId norm(BlockId x, std::string_view name, N width, bool trainable, bool split, N rows, NormKind kind = NormKind::rmsnorm) {
     const auto size = [&](N bytes) { return split ? cut(bytes * width) : stream(bytes * width); };
     const N statistics = split ? cut(N(4) * rows) : stream(N(4) * rows);
-    if (kernels_.norm_fused) {
+    if (kernels_.norm_fused || kind == NormKind::layernorm) {
       const BlockId y = store("norm output", "norm", size(e()));
       const BlockId stats = store("norm statistics", "norm", statistics, false);
       Operation& o = op(Kernel::norm_fused, name, {x}, {y});
@@ -149,12 +150,10 @@ int64_t local_kv_heads(int64_t kv_heads, int64_t tp) { return std::max<int64_t>(
 // Scores and softmax where attention is not fused: the 5·a·s² of the textbook, or 6·a·s² with an fp32 softmax.
 template <Number N>
 BlockId eager_attention(Builder<N>& b, BlockId q, BlockId k, BlockId v, const Attention& a, double dropout) {
-  const N s = ceil_div(b.dims().sequence, b.dims().context_parallel);
   const N heads = N::symbol("a", a.heads);
   const N rows = heads * b.dims().sequence;  // scores of one token against the whole sequence
   const double flops = 2.0 * b.tokens_value() * static_cast<double>(b.dims().sequence.value()) *
                        static_cast<double>(a.heads * a.head_dim) / b.tp_value();
-  (void)s;
   const auto score_store = [&](std::string_view name, int64_t bytes, bool grad) {
     return b.store(name, "attention", b.cut(N(bytes) * rows), grad);
   };
@@ -232,7 +231,7 @@ BlockId grouped_query_attention(Builder<N>& b, BlockId x, const Attention& a) {
   const bool trainable = !b.options().frozen;
   if (a.qk_norm != Attention::QkNorm::none) {
     q = b.norm(q, "q norm", heads * d, trainable, true, heads);
-    k = b.norm(k, "k norm", N::symbol("k", a.kv_heads) * d, trainable, true, N::symbol("k", a.kv_heads));
+    k = b.norm(k, "k norm", kv_local * b.t() * d, trainable, true, kv_local * b.t());
   }
   const BlockId qr = b.store("queries, rotated", "attention", b.cut(b.e() * heads * d));
   b.op(Kernel::free_form, "rotary embedding q", {q}, {qr});
@@ -445,7 +444,7 @@ Block<N> layer_block(const Model& model, const LayerKind& kind, const Dims<N>& d
   const bool has_mlp = kind.mlp.kind != MlpKind::none;
   const auto normed = [&](BlockId x, std::string_view name) {
     if (kind.norm == NormKind::none || kind.norms == 0) return x;
-    return b.norm(x, name, b.h(), trainable, false, kind.norm == NormKind::layernorm ? N(2) : N(1));
+    return b.norm(x, name, b.h(), trainable, false, kind.norm == NormKind::layernorm ? N(2) : N(1), kind.norm);
   };
   BlockId x = b.block().input;
   if (kind.parallel && has_mixer && has_mlp) {
@@ -491,8 +490,9 @@ Block<N> head_block(const Model& model, const Dims<N>& dims, const LayerOptions&
   Builder<N> b(model, dims, options);
   b.start();
   const N vocabulary = N::symbol("V", model.vocab);
-  const bool layernorm = !model.kinds.empty() && model.kinds.back().norm == NormKind::layernorm;
-  const BlockId x = b.norm(b.block().input, "final norm", b.h(), !options.frozen, false, layernorm ? N(2) : N(1));
+  const NormKind kind = model.kinds.empty() ? NormKind::rmsnorm : model.kinds.back().norm;
+  const BlockId x = b.norm(b.block().input, "final norm", b.h(), !options.frozen, false,
+                           kind == NormKind::layernorm ? N(2) : N(1), kind);
   const BlockId logits = b.store("logits", "loss", b.cut(b.e() * vocabulary));
   auto& storages = b.block().storages;
   storages[logits].category = Category::logits;

@@ -173,15 +173,16 @@ namespace {
 
 // Tensors outside the layers that a stage gathers with its embedding (first) or with final norm and head.
 UnitCounts edge_counts(const Model& model, const Plan& plan, bool first) {
-  RankCounts one;
+  RankCounts one, tied;
   for (const TensorGroup& group : model.tensors) {
     if (!group.layers.empty() || group.part != TensorGroup::Part::text) continue;
     for (const Tensor& t : group.tensors) {
-      const bool tied_head = !first && model.tied_embeddings && t.role == Role::embedding;
-      if (on_first_stage(group, t) == first || tied_head) count(t, model, plan, -1, one);
+      const bool table = model.tied_embeddings && t.role == Role::embedding;
+      if (on_first_stage(group, t) == first || (!first && table)) count(t, model, plan, -1, one);
+      if (table) count(t, model, plan, -1, tied);
     }
   }
-  return {one.dense.parameters + one.expert.parameters, one.dense.base_bytes + one.expert.base_bytes};
+  return {one.dense.parameters + one.expert.parameters, tied.dense.parameters, one.dense.base_bytes + one.expert.base_bytes};
 }
 
 }  // namespace

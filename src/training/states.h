@@ -35,6 +35,7 @@ LayerCounts layer_counts(const Model& model, const Plan& plan, int64_t layer);
 /// Parameters of the embedding (first stage) and of final norm and head (last stage) on a rank.
 struct UnitCounts {
   int64_t parameters = 0;
+  int64_t tied = 0;               ///< of them, a table that serves as embedding and as head
   Bytes base_bytes = 0;
 };
 UnitCounts embedding_counts(const Model& model, const Plan& plan);

@@ -64,6 +64,7 @@ namespace {
 // A gathered or reduced unit: the embedding, one layer of a kind, the head.
 struct Unit {
   int64_t dense = 0, expert = 0;
+  int64_t shared = 0;        // of dense, what another unit of the rank makes the gradient of
   Bytes base_bytes = 0;      // as stored, where the base is quantized
   int64_t next = 0;          // parameters of the neighbour that is gathered ahead; 0: one like this
   Bytes next_bytes = 0;
@@ -85,8 +86,11 @@ std::vector<Unit> kind_units(const Model& model, const Plan& plan) {
 }
 
 // The embedding and the head have a layer as their neighbour.
-Unit edge_unit(const Model& model, const std::vector<Unit>& kinds, const UnitCounts& counts, bool first) {
-  Unit unit{counts.parameters, 0, counts.base_bytes};
+Unit edge_unit(const Model& model, const Plan& plan, const std::vector<Unit>& kinds, bool first) {
+  const UnitCounts counts = first ? embedding_counts(model, plan) : head_counts(model, plan);
+  Unit unit{.dense = counts.parameters, .base_bytes = counts.base_bytes};
+  // Backward meets a tied table first as the head; the embedding adds to that gradient.
+  if (first && plan.pp == 1) unit.shared = counts.tied;
   const Unit& layer = kinds[static_cast<size_t>(first ? model.layer_kind.front() : model.layer_kind.back())];
   unit.next = layer.dense + layer.expert;
   unit.next_bytes = layer.base_bytes;
@@ -138,7 +142,7 @@ UnitBuffers<N> unit_buffers(const Plan& plan, const Unit& unit, const std::strin
       add(out.gradients, "gradients", owner, Category::gradients, tier,
           plan.zero >= 2 ? ceil_div(n, N::symbol(group_symbol, std::max<int64_t>(1, group))) : n);
     };
-    part(unit.dense, "U", plan.shard_group, "N");
+    part(unit.dense - unit.shared, "U", plan.shard_group, "N");
     part(unit.expert, "U_e", std::min(plan.expert_dp(), plan.shard_group), "N_e");
   }
   return out;
@@ -304,7 +308,7 @@ class StepBuilder {
       Procedures p{program_.procedure("forward"), program_.procedure("backward"), program_.procedure("backward")};
       Procedures embedding, head;
       if (first) {
-        embedding = unit(embedding_block<N>(model_, dims_, options_), "embedding", edge_unit(model_, units, embedding_counts(model_, plan_), true), false, true,
+        embedding = unit(embedding_block<N>(model_, dims_, options_), "embedding", edge_unit(model_, plan_, units, true), false, true,
                          Recompute::none);
         program_.call(p.forward, embedding.forward);
       } else {
@@ -312,7 +316,7 @@ class StepBuilder {
       }
       for (const auto& [kind, n] : runs) program_.call(p.forward, kinds[kind].forward, n);
       if (last) {
-        head = unit(head_block<N>(model_, dims_, options_), "head", edge_unit(model_, units, head_counts(model_, plan_), false), true, false, Recompute::none);
+        head = unit(head_block<N>(model_, dims_, options_), "head", edge_unit(model_, plan_, units, false), true, false, Recompute::none);
         program_.call(p.forward, head.forward);
       } else {
         program_.free(p.forward, hidden_);  // sent on
@@ -486,8 +490,8 @@ StepTables step_tables(const Model& model, const Plan& plan, const Overheads& ov
     for (size_t k = 0; k < model.kinds.size(); ++k) {
       t.kinds[k] = price(layer_block<Fast>(model, model.kinds[k], dims, options), plan, units[k], true, true, plan.recompute);
     }
-    t.embedding = price(embedding_block<Fast>(model, dims, options), plan, edge_unit(model, units, embedding_counts(model, plan), true), false, true, Recompute::none);
-    t.head = price(head_block<Fast>(model, dims, options), plan, edge_unit(model, units, head_counts(model, plan), false), true, false, Recompute::none);
+    t.embedding = price(embedding_block<Fast>(model, dims, options), plan, edge_unit(model, plan, units, true), false, true, Recompute::none);
+    t.head = price(head_block<Fast>(model, dims, options), plan, edge_unit(model, plan, units, false), true, false, Recompute::none);
     const Fast all = dims.tokens() * Fast(dims.element_bytes) * Fast(model.hidden);
     t.hidden = (dims.sequence_parallel ? ceil_div(all, dims.tensor_parallel) : all).value();
   }

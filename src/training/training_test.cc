@@ -289,6 +289,10 @@ Case random_case() {
   const int64_t layers = pp * vpp * *rc::gen::inRange<int64_t>(1, 4) + (vpp == 1 ? *rc::gen::inRange<int64_t>(0, 2) : 0);
   Case c;
   c.model = decoder(layers, 256, 8, *rc::gen::element<int64_t>(1, 2, 8), 384, 1000, experts);
+  if (*rc::gen::arbitrary<bool>()) {
+    c.model.tied_embeddings = true;
+    c.model.tensors[0].tensors.pop_back();
+  }
   // A second kind of layer in the middle.
   if (*rc::gen::arbitrary<bool>() && layers > 2) {
     LayerKind other = c.model.kinds[0];
@@ -387,6 +391,32 @@ TEST(Step, PeaksAreMonotone) {
   });
 }
 
+// Gradients that appear in backward are those of every parameter, a tied table's once.
+TEST(Step, GradientsOfAStepAreThoseOfTheRank) {
+  for (const bool tie : {false, true}) {
+    for (int64_t pp : {1, 2}) {
+      Model m = decoder(4, 256, 8, 8, 384, 1000);
+      if (tie) {
+        m.tied_embeddings = true;
+        m.tensors[0].tensors.pop_back();
+        m.counts.parameters -= 1000 * 256;
+      }
+      Rules rules;
+      rules.gradients_from_start = false;
+      Job job;
+      job.pipeline_parallel = pp;
+      const Machine machine = cards(pp);
+      const Plan plan = resolve_plan(m, &machine, job, rules);
+      const StepTables t = step_tables(m, plan, {});
+      for (int64_t r = 0; r < pp; ++r) {
+        const Bytes made = (r == 0 ? t.embedding.gradients : 0) + (r == pp - 1 ? t.head.gradients : 0) +
+                           4 / pp * t.kinds[0].gradients;
+        EXPECT_EQ(made, states(m, plan, r).gradients) << tie << pp << r;
+      }
+    }
+  }
+}
+
 TEST(Step, MoreShardsNeverNeedMoreForStates) {
   const Model m = decoder(4, 256, 8, 8, 384, 1000);
   for (int64_t stage = 1; stage <= 3; ++stage) {
@@ -442,7 +472,7 @@ TEST(Cost, OffloadHidesBehindEnoughTokens) {
   job.offload = {"optimizer"};
   const Machine one = cards(1);
   const Plan plan = resolve_plan(m, &one, job, Rules{});
-  const Traffic traffic = step_traffic(m, plan, 7'000'000'000);
+  const Traffic traffic = step_traffic(m, plan, rank_counts(m, plan, 0));
   const OffloadTime t = offload_time(traffic, 64e9, 6 * 7e9, 989e12, 0.45);
   EXPECT_DOUBLE_EQ(t.bytes_per_step, 28e9);
   EXPECT_DOUBLE_EQ(t.seconds_one_way, 0.4375);
@@ -457,12 +487,48 @@ TEST(Cost, RingTraffic) {
     Job job;
     job.zero = zero;
     job.gradient_accumulation = accumulation;
-    return step_traffic(m, resolve_plan(m, &eight, job, Rules{}), 1'000'000).data_parallel;
+    const Plan plan = resolve_plan(m, &eight, job, Rules{});
+    return step_traffic(m, plan, rank_counts(m, plan, 0)).data_parallel;
   };
   EXPECT_DOUBLE_EQ(sent(0, 1), 4e6 * 7 / 8);
   EXPECT_DOUBLE_EQ(sent(1, 4), 4e6 * 7 / 8);
   EXPECT_DOUBLE_EQ(sent(3, 1), 6e6 * 7 / 8);
   EXPECT_DOUBLE_EQ(sent(3, 4), 4 * 6e6 * 7 / 8);
+  // Two shard groups of four: within a group as above, and an all-reduce of the quarter with the other group.
+  Job hybrid;
+  hybrid.zero = 3;
+  hybrid.hybrid_shard = 4;
+  const Plan plan = resolve_plan(m, &eight, hybrid, Rules{});
+  EXPECT_DOUBLE_EQ(step_traffic(m, plan, rank_counts(m, plan, 0)).data_parallel, 6e6 * 3 / 4 + 2 * 2e6 / 4 / 2);
+}
+
+TEST(Cost, ExpertsAndRingsSendWhatARankHolds) {
+  // 16 cards: tp 2, cp 2, dp 4; 8 experts over ep 8, so each expert has two replicas.
+  Model m = decoder(4, 256, 8, 1, 384, 1000, 8);
+  const Machine machine = cards(16);
+  Job job;
+  job.tensor_parallel = job.context_parallel = 2;
+  job.expert_parallel = 8;
+  job.expert_tensor_parallel = 1;
+  job.sequence_parallel = true;
+  job.sequence = 1024;
+  job.micro_batch = 1;
+  Plan plan = resolve_plan(m, &machine, job, Rules{});
+  ASSERT_EQ(plan.expert_dp(), 2);
+  const RankCounts counts = rank_counts(m, plan, 0);
+  Traffic t = step_traffic(m, plan, counts);
+  EXPECT_DOUBLE_EQ(t.data_parallel, 4.0 * static_cast<double>(counts.dense.parameters) * 7 / 8 +
+                                        4.0 * static_cast<double>(counts.expert.parameters) / 2);
+  // 512 tokens after context parallelism, 256 after sequence parallelism, two copies each, there and back, twice.
+  EXPECT_DOUBLE_EQ(t.expert_parallel, 4 * 4 * 7.0 / 8 * 2 * 2 * 256 * 256);
+  // The one KV head stands on both tensor-parallel ranks.
+  EXPECT_DOUBLE_EQ(t.context_parallel, 4 * 3 * 2.0 * 512 * (2 * 32));
+  Attention& a = m.kinds[0].attention;
+  a.kind = AttentionKind::mla;
+  a.nope_head_dim = a.value_head_dim = 32;
+  a.rope_head_dim = 16;
+  a.kv_lora_rank = 64;
+  EXPECT_DOUBLE_EQ(step_traffic(m, plan, counts).context_parallel, 4 * 3 * 2.0 * 512 * 8 * (32 + 16 + 32) / 2);
 }
 
 struct BadJob {
