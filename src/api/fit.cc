@@ -21,7 +21,7 @@ struct Setting {
 
 // From the least to the most intrusive. Fine-tuning shards states over all cards; pre-training cuts the model (tensor
 // parallelism inside a node, then pipeline stages) and shards the optimizer.
-std::vector<Setting> settings(const Model& model, const Machine& machine, const Job& job, bool pretrain) {
+std::vector<Setting> settings(const Model& model, const Machine& machine, const Job& job, bool pretrain, bool offload) {
   std::vector<Setting> out;
   const bool many = machine.cards() > 1;
   std::vector<bool> recomputes;
@@ -29,7 +29,9 @@ std::vector<Setting> settings(const Model& model, const Machine& machine, const 
     if (job.recompute ? recompute == (*job.recompute == "full") : model.shape_known || !recompute) recomputes.push_back(recompute);
   }
   const int64_t tp_said = job.tensor_parallel.value_or(0), pp_said = job.pipeline_parallel.value_or(0);
-  const int64_t low = job.zero.value_or(pretrain && many ? 1 : 0), high = job.zero.value_or(many ? 3 : 0);
+  const int64_t high = job.zero.value_or(many ? 3 : 0);
+  // Offloading whole states from every card would only multiply them on the host: they are sharded first.
+  const int64_t low = job.zero.value_or(pretrain && many ? 1 : offload ? high : 0);
   for (int64_t zero : pretrain || low == high ? std::vector<int64_t>{low} : std::vector<int64_t>{low, high}) {
     for (bool recompute : recomputes) out.push_back({zero, recompute, std::max<int64_t>(1, tp_said), std::max<int64_t>(1, pp_said)});
   }
@@ -88,21 +90,23 @@ struct Tried {
   TrainPeak peak;
 };
 
+bool host_holds(const Machine& machine, const TrainPeak& peak) {
+  return !machine.host_bytes_per_node || peak.host * machine.cards_per_node <= *machine.host_bytes_per_node;
+}
+
 // The least intrusive setting that fits, else the one that needs least.
 std::optional<Tried> try_task(const Model& model, const Machine& machine, const Job& base, const Aim& task,
                               const Rules& rules, const Constants& constants) {
   std::optional<Tried> best;
   const Bytes usable = machine.device.usable_bytes();
-  for (const Setting& s : settings(model, machine, base, task.task == "pretrain")) {
+  for (const Setting& s : settings(model, machine, base, task.task == "pretrain", !task.offload.empty())) {
     Tried t{job_of(base, task, s), s, {}};
     try {
       t.peak = train_peak(model, &machine, t.job, rules, constants);
     } catch (const InputError&) {
       continue;  // heads or layers that this setting does not divide
     }
-    const bool host_fits =
-        !machine.host_bytes_per_node || t.peak.host * machine.cards_per_node <= *machine.host_bytes_per_node;
-    if (t.peak.device <= usable && host_fits) return t;
+    if (t.peak.device <= usable && host_holds(machine, t.peak)) return t;
     if (!best || t.peak.device < best->peak.device) best = t;
   }
   return best;
@@ -139,7 +143,7 @@ std::optional<Fewest> fewest_cards(const Model& model, const Machine& machine, c
   const auto fits = [&](int64_t cards) {
     const Machine m = with_cards(machine, cards);
     const auto t = try_task(model, m, free, task, rules, constants);
-    if (!t || t->peak.device > m.device.usable_bytes()) return false;
+    if (!t || t->peak.device > m.device.usable_bytes() || !host_holds(m, t->peak)) return false;
     if (!best || cards < best->cards) best = Fewest{cards, *t};
     return true;
   };
@@ -204,8 +208,8 @@ FitRow train_row(const Model& model, const Machine& machine, const Job& base, co
   row.needed = tried->peak.device;
   row.room = usable - row.needed;
   row.host_per_node = tried->peak.host * machine.cards_per_node;
-  const bool host_fits = !machine.host_bytes_per_node || row.host_per_node <= *machine.host_bytes_per_node;
-  row.fits = row.room >= 0 && host_fits;
+  row.host_lacks = machine.host_bytes_per_node && row.host_per_node > *machine.host_bytes_per_node;
+  row.fits = row.room >= 0 && !row.host_lacks;
   if (!row.fits) {
     // What makes it fit is more use than the setting that came nearest here.
     const auto fewest = fewest_cards(model, machine, base, task, rules, constants);
@@ -243,8 +247,10 @@ FitRow serve_row(const Model& model, const Machine& machine, const Job& base, co
   try {
     const ServeAnswer a = serve(model, machine, job, constants);
     row.fits = a.fits;
-    row.needed = a.worst().weights_bytes + a.worst().reserve_bytes + a.worst().request_bytes;
-    row.room = a.room_bytes;
+    // In textbook mode the cards of a replica are one memory.
+    const int64_t pooled = a.plan.pooled();
+    row.needed = ceil_div(a.worst().weights_bytes + a.worst().reserve_bytes + a.worst().request_bytes, pooled);
+    row.room = a.room_bytes / pooled;
     row.concurrency = a.largest_concurrency;
     row.longest_context = a.longest_context;
     row.cards_used = a.plan.parallel.replica();
@@ -295,6 +301,7 @@ bool FitAnswer::any() const {
 
 std::vector<std::string> FitAnswer::assumed(Lang lang) const {
   std::vector<std::string> out = model.assumed(lang);
+  if (!model.shape_known) out.push_back(std::string(text(lang, "train.assume.no_shapes")));
   const auto& more = machine.assumed(lang);
   out.insert(out.end(), more.begin(), more.end());
   return out;
@@ -315,15 +322,12 @@ FitAnswer answer_fit(const Job& job, const Knowledge& knowledge) {
   for (std::string_view dtype : kServeDtypes)
     a.rows.push_back(serve_row(a.model, a.machine, base, std::string(dtype), constants));
   for (const Aim& task : tasks()) a.rows.push_back(train_row(a.model, a.machine, base, task, constants));
-  // The account that most people will ask for next is full fine-tuning's: what moves that moves the page.
-  Job full = job_of(base, tasks()[2], {a.machine.cards() > 1 ? 3 : 0, false, 1});
-  full.recompute.reset();
-  if (job.recompute) full.recompute = job.recompute;
-  if (!job.sequence) full.sequence.reset();
-  if (a.model.learned_positions) full.sequence = a.sequence;
-  try {
+  // What moves the account of full fine-tuning, in the very setting that its row shows.
+  const Rules rules = stack_rules(base.stack.value_or("generic"), constants);
+  if (const auto shown = try_task(a.model, a.machine, base, tasks()[2], rules, constants)) {
+    Job full = shown->job;
+    if (!job.sequence && !a.model.learned_positions) full.sequence.reset();
     a.movers = answer_train(a.model, a.machine, full, knowledge).movers;
-  } catch (const InputError&) {
   }
   return a;
 }
@@ -400,6 +404,8 @@ Document to_json(const FitAnswer& a) {
       row.set("room_bytes", r.room);
     }
     if (r.host_per_node > 0) row.set("host_bytes_per_node", r.host_per_node);
+    if (r.host_lacks) row.set("host_memory_lacks", true);
+    if (!r.possible) row.set("fits", Document());
     if (r.concurrency > 0) row.set("largest_concurrency", r.concurrency);
     if (r.context > 0) row.set("context_tokens", r.context);
     if (r.longest_context > 0) row.set("longest_context_tokens", r.longest_context);
@@ -415,7 +421,7 @@ Document to_json(const FitAnswer& a) {
   Document::Array movers, assumptions;
   for (const Effect& e : a.movers) {
     movers.emplace_back(Document::Object{
-        {"field", e.field}, {"alternative", e.alternative}, {"delta_bytes", e.delta}, {"text", say(Lang::en, e.what)}});
+        {"field", e.field}, {"alternative", e.alternative}, {"delta_bytes", e.delta}, {"text", effect_text(Lang::en, e)}});
   }
   for (const std::string& t : a.assumed(Lang::en)) assumptions.emplace_back(t);
   return Document::Object{

@@ -76,11 +76,7 @@ void find_movers(TrainAnswer& a, const Job& job, const Knowledge& knowledge, con
     e.field = field;
     e.alternative = alternative;
     e.delta = delta;
-    e.what = {"train.mover",
-              {{"field", field},
-               {"current", std::move(current)},
-               {"alternative", alternative},
-               {"delta", (delta > 0 ? "+" : "") + format_gib(delta)}}};
+    e.current = std::move(current);
     a.movers.push_back(std::move(e));
   };
   const auto try_field = [&](bool said, std::string field, std::string current, std::string alternative, auto change) {
@@ -186,7 +182,8 @@ void write_steps(TrainAnswer& a) {
       if (std::find(categories.begin(), categories.end(), line.category) == categories.end()) continue;
       WorkedStep step;
       step.title = {"train.step.line", {{"name", line.name}, {"owner", line.owner}}};
-      step.expression = line.count > 1 ? fmt::format("{} × ({})", with_commas(line.count), line.formula) : line.formula;
+      step.expression = line.formula;
+      step.count = line.count;
       step.bytes = line.bytes;
       a.steps.push_back(std::move(step));
       sum += line.bytes;
@@ -319,6 +316,14 @@ Document to_json(const Note& note) {
   Document::Object args;
   for (const auto& [name, value] : note.args) args.emplace_back(name, value);
   return Document::Object{{"id", note.id}, {"args", std::move(args)}, {"text", say(Lang::en, note)}};
+}
+
+std::string effect_text(Lang lang, const Effect& e) {
+  const bool option = find_field(e.field) != nullptr;
+  const std::string row = "row." + e.field.substr(0, e.field.find('.'));
+  return say(lang, "train.mover", fmt::arg("field", option ? option_name(e.field) : std::string(text_or(lang, row, e.field))),
+             fmt::arg("current", e.current), fmt::arg("alternative", e.alternative),
+             fmt::arg("delta", (e.delta > 0 ? "+" : "") + format_gib(e.delta)));
 }
 
 namespace {
@@ -501,11 +506,14 @@ Document to_json(const TrainAnswer& a) {
   Document::Array movers, steps, assumptions;
   for (const Effect& e : a.movers) {
     movers.emplace_back(Document::Object{
-        {"field", e.field}, {"alternative", e.alternative}, {"delta_bytes", e.delta}, {"text", say(Lang::en, e.what)}});
+        {"field", e.field}, {"alternative", e.alternative}, {"delta_bytes", e.delta}, {"text", effect_text(Lang::en, e)}});
   }
   for (const WorkedStep& s : a.steps) {
     Document row{Document::Object{{"title", say(Lang::en, s.title)}, {"bytes", s.bytes}}};
-    if (!s.expression.empty()) row.set("expression", s.expression);
+    if (!s.expression.empty()) {
+      row.set("expression", s.expression);
+      row.set("count", s.count);
+    }
     if (s.textbook) row.set("textbook_bytes", *s.textbook);
     if (s.why) row.set("why", say(Lang::en, *s.why));
     steps.push_back(std::move(row));

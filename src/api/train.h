@@ -20,16 +20,20 @@ struct StateBytes {
 
 /// What changes if an assumption is made otherwise.
 struct Effect {
-  Note what;                       ///< "recompute none (full: -12.3 GiB)"
   std::string field;               ///< job field that decides it, or a data row's id
+  std::string current;
   std::string alternative;
   Bytes delta = 0;                 ///< of the peak on the fullest rank
 };
 
+/// "--recompute none (full: -12.3 GiB)".
+std::string effect_text(Lang lang, const Effect& effect);
+
 /// One line of the account on a whiteboard.
 struct WorkedStep {
   Note title;
-  std::string expression;          ///< "12·P / N = 12·8,030,261,248 / 8 = ..."
+  std::string expression;          ///< of one instance: "12·P / N = 12·8,030,261,248 / 8 = ..."
+  int64_t count = 1;               ///< instances
   Bytes bytes = 0;
   std::optional<Bytes> textbook;   ///< what the well-known formula gives for this line
   std::optional<Note> why;         ///< why they differ

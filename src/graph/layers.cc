@@ -214,7 +214,7 @@ BlockId attend(Builder<N>& b, BlockId q, BlockId k, BlockId v, const Attention& 
 template <Number N>
 BlockId grouped_query_attention(Builder<N>& b, BlockId x, const Attention& a) {
   using Width = typename Builder<N>::Width;
-  const bool adapted = b.options().adapters.attention;
+  const Adapters& adapt = b.options().adapters;
   const N d = N::symbol("d", a.head_dim), dv = N::symbol("d_v", a.value_head_dim);
   const N heads = N::symbol("a", a.heads);
   const int64_t tp = b.dims().tensor_parallel_value;
@@ -225,9 +225,9 @@ BlockId grouped_query_attention(Builder<N>& b, BlockId x, const Attention& a) {
   const Width k_width{kv_local * b.t() * d, kv_all * static_cast<double>(a.head_dim)};
   const Width v_width{kv_local * b.t() * dv, kv_all * static_cast<double>(a.value_head_dim)};
   const N kv_bytes = b.tokens() * b.e() * kv_local;
-  BlockId q = b.linear(x, "q projection", "queries", "attention", b.cut(b.e() * heads * d), h, q_width, adapted, true);
-  BlockId k = b.linear(x, "k projection", "keys", "attention", kv_bytes * d, h, k_width, adapted);
-  const BlockId v = b.linear(x, "v projection", "values", "attention", kv_bytes * dv, h, v_width, adapted);
+  BlockId q = b.linear(x, "q projection", "queries", "attention", b.cut(b.e() * heads * d), h, q_width, adapt.q, true);
+  BlockId k = b.linear(x, "k projection", "keys", "attention", kv_bytes * d, h, k_width, adapt.k);
+  const BlockId v = b.linear(x, "v projection", "values", "attention", kv_bytes * dv, h, v_width, adapt.v);
   const bool trainable = !b.options().frozen;
   if (a.qk_norm != Attention::QkNorm::none) {
     q = b.norm(q, "q norm", heads * d, trainable, true, heads);
@@ -244,7 +244,7 @@ BlockId grouped_query_attention(Builder<N>& b, BlockId x, const Attention& a) {
     b.op(Kernel::mul, "apply gate", {out, gate}, {gated});
     out = gated;
   }
-  return b.linear(out, "output projection", "attention branch", "attention", b.stream(b.e() * b.h()), q_width, h, adapted);
+  return b.linear(out, "output projection", "attention branch", "attention", b.stream(b.e() * b.h()), q_width, h, adapt.o);
 }
 
 // Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1) as frameworks train it: queries and keys are
@@ -252,7 +252,7 @@ BlockId grouped_query_attention(Builder<N>& b, BlockId x, const Attention& a) {
 template <Number N>
 BlockId latent_attention(Builder<N>& b, BlockId x, const Attention& a) {
   using Width = typename Builder<N>::Width;
-  const bool adapted = b.options().adapters.attention;
+  const Adapters& adapt = b.options().adapters;
   const bool trainable = !b.options().frozen;
   const N heads = N::symbol("a", a.heads);
   const N qk = N::symbol("d_qk", a.nope_head_dim + a.rope_head_dim), dv = N::symbol("d_v", a.value_head_dim);
@@ -263,19 +263,19 @@ BlockId latent_attention(Builder<N>& b, BlockId x, const Attention& a) {
   if (a.q_lora_rank > 0) {
     const N rq = N::symbol("r_q", a.q_lora_rank);
     const Width latent{rq, static_cast<double>(a.q_lora_rank)};
-    const BlockId low = b.linear(x, "q down", "query latent", "attention", b.stream(b.e() * rq), h, latent, adapted);
+    const BlockId low = b.linear(x, "q down", "query latent", "attention", b.stream(b.e() * rq), h, latent, adapt.q);
     q_source = b.norm(low, "q latent norm", rq, trainable, false, N(1));
     q_in = latent;
   }
-  const BlockId q = b.linear(q_source, "q up", "queries", "attention", b.cut(b.e() * heads * qk), q_in, q_width, adapted);
+  const BlockId q = b.linear(q_source, "q up", "queries", "attention", b.cut(b.e() * heads * qk), q_in, q_width, adapt.q);
   const N rkv = N::symbol("r_kv", a.kv_lora_rank), dr = N::symbol("d_r", a.rope_head_dim);
   const Width kv_low{rkv + dr, static_cast<double>(a.kv_lora_rank + a.rope_head_dim)};
-  const BlockId low = b.linear(x, "kv down", "KV latent", "attention", b.stream(b.e() * (rkv + dr)), h, kv_low, adapted);
+  const BlockId low = b.linear(x, "kv down", "KV latent", "attention", b.stream(b.e() * (rkv + dr)), h, kv_low, adapt.k);
   const BlockId normed = b.norm(low, "kv latent norm", rkv, trainable, false, N(1));
   const N up_width = heads * (N::symbol("d_n", a.nope_head_dim) + dv);
   const BlockId kv = b.linear(normed, "kv up", "keys and values, expanded", "attention", b.cut(b.e() * up_width),
                               {rkv, static_cast<double>(a.kv_lora_rank)},
-                              {up_width, static_cast<double>(a.heads * (a.nope_head_dim + a.value_head_dim))}, adapted);
+                              {up_width, static_cast<double>(a.heads * (a.nope_head_dim + a.value_head_dim))}, adapt.v);
   const BlockId qr = b.store("queries, rotated", "attention", b.cut(b.e() * heads * qk));
   b.op(Kernel::free_form, "rotary embedding q", {q}, {qr});
   const BlockId k = b.store("keys, rotated", "attention", b.cut(b.e() * heads * qk));
@@ -287,7 +287,7 @@ BlockId latent_attention(Builder<N>& b, BlockId x, const Attention& a) {
   wide.kv_heads = a.heads;
   const BlockId out = attend(b, qr, k, v, wide);
   return b.linear(out, "output projection", "attention branch", "attention", b.stream(b.e() * b.h()),
-                  {heads * dv, static_cast<double>(a.heads * a.value_head_dim)}, h, adapted);
+                  {heads * dv, static_cast<double>(a.heads * a.value_head_dim)}, h, adapt.o);
 }
 
 // Recurrent and convolutional mixers: one wide input projection, a scan or convolution that keeps its inputs, a gate,
@@ -314,10 +314,19 @@ BlockId recurrent_mixer(Builder<N>& b, BlockId x, const Attention& a) {
   return b.linear(gated, "output projection", "attention branch", "attention", b.stream(b.e() * b.h()), wide, h, false);
 }
 
+// Adapters are put on linears that every token passes; experts have none.
+Adapters no_adapters() {
+  Adapters none;
+  none.rank = 0;
+  none.set_attention(false);
+  none.set_mlp(false);
+  return none;
+}
+
 // gate/up/down or up/down over `tokens` rows; `copies` scales the rows of routed experts.
 template <Number N>
 BlockId feed_forward(Builder<N>& b, BlockId x, std::string_view module, bool gated, const std::string& activation, N rows,
-                     double rows_value, int64_t width, N divide, double divide_value, N out_bytes, bool adapted, bool gather) {
+                     double rows_value, int64_t width, N divide, double divide_value, N out_bytes, const Adapters& adapt, bool gather) {
   using Width = typename Builder<N>::Width;
   const N f = N::symbol(module == "experts" ? "f_e" : module == "shared expert" ? "f_s" : "f", width);
   const double scale = rows_value / b.tokens_value();
@@ -333,19 +342,19 @@ BlockId feed_forward(Builder<N>& b, BlockId x, std::string_view module, bool gat
   if (gated) {
     if (b.kernels().swiglu_fused) {
       const BlockId gate_up = b.linear(x, "gate and up projection", "gate and up", module, sized(N(2) * b.e() * f), h,
-                                       {N(2) * f, 2.0 * static_cast<double>(width)}, adapted, gather);
+                                       {N(2) * f, 2.0 * static_cast<double>(width)}, adapt.gate || adapt.up, gather);
       product = b.store("gated product", module, sized(b.e() * f));
       b.op(Kernel::swiglu_fused, "gated activation", {gate_up}, {product});
     } else {
-      const BlockId gate = b.linear(x, "gate projection", "gate", module, sized(b.e() * f), h, wide, adapted, gather);
-      const BlockId up = b.linear(x, "up projection", "up", module, sized(b.e() * f), h, wide, adapted);
+      const BlockId gate = b.linear(x, "gate projection", "gate", module, sized(b.e() * f), h, wide, adapt.gate, gather);
+      const BlockId up = b.linear(x, "up projection", "up", module, sized(b.e() * f), h, wide, adapt.up);
       const BlockId active = b.store("activated gate", module, sized(b.e() * f));
       b.op(Kernel::silu, "activation", {gate}, {active});
       product = b.store("gated product", module, sized(b.e() * f));
       b.op(Kernel::mul, "gate times up", {active, up}, {product});
     }
   } else {
-    const BlockId up = b.linear(x, "up projection", "up", module, sized(b.e() * f), h, wide, adapted, gather);
+    const BlockId up = b.linear(x, "up projection", "up", module, sized(b.e() * f), h, wide, adapt.up, gather);
     product = b.store("activated", module, sized(b.e() * f));
     if (activation == "relu2" || activation == "squared_relu") {
       b.op(Kernel::relu2, "activation", {up}, {product});
@@ -364,7 +373,7 @@ BlockId feed_forward(Builder<N>& b, BlockId x, std::string_view module, bool gat
       b.op(Kernel::mul, "activation", {half, plus}, {product});
     }
   }
-  const BlockId out = b.linear(product, "down projection", "mlp branch", module, out_bytes, wide, h, adapted);
+  const BlockId out = b.linear(product, "down projection", "mlp branch", module, out_bytes, wide, h, adapt.down);
   fix(first);
   return out;
 }
@@ -393,7 +402,7 @@ BlockId mixture_of_experts(Builder<N>& b, BlockId x, const Mlp& mlp) {
   dispatch.aux = {map};
   const N out_bytes = copies * b.e() * b.h();
   BlockId out = feed_forward(b, routed, "experts", mlp.expert_gated, mlp.activation, copies, copies_value, mlp.expert_ffn, et,
-                             et_value, out_bytes, false, false);
+                             et_value, out_bytes, no_adapters(), false);
   const BlockId combined = b.store("mlp branch", "experts", b.stream(b.e() * b.h()));
   if (b.kernels().moe_grouped) {
     b.op(Kernel::free_form, "combine", {out}, {combined});
@@ -407,7 +416,7 @@ BlockId mixture_of_experts(Builder<N>& b, BlockId x, const Mlp& mlp) {
   if (mlp.shared_ffn <= 0) return combined;
   const BlockId shared =
       feed_forward(b, x, "shared expert", mlp.expert_gated, mlp.activation, b.tokens(), b.tokens_value(), mlp.shared_ffn, b.t(),
-                   b.tp_value(), b.stream(b.e() * b.h()), b.options().adapters.mlp, false);
+                   b.tp_value(), b.stream(b.e() * b.h()), b.options().adapters, false);
   const BlockId sum = b.store("mlp branch", "experts", b.stream(b.e() * b.h()));
   b.op(Kernel::free_form, "add shared expert", {combined, shared}, {sum});
   return sum;
@@ -430,7 +439,7 @@ template <Number N>
 BlockId mlp_branch(Builder<N>& b, BlockId x, const Mlp& mlp) {
   if (mlp.kind == MlpKind::moe) return mixture_of_experts(b, x, mlp);
   return feed_forward(b, x, "mlp", mlp.kind == MlpKind::gated, mlp.activation, b.tokens(), b.tokens_value(), mlp.ffn, b.t(),
-                      b.tp_value(), b.stream(b.e() * b.h()), b.options().adapters.mlp, true);
+                      b.tp_value(), b.stream(b.e() * b.h()), b.options().adapters, true);
 }
 
 }  // namespace

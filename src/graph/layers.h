@@ -26,7 +26,10 @@ struct KernelChoice {
 struct Adapters {
   int64_t rank = 0;                   ///< 0: none
   int64_t bytes = 4;                  ///< of one adapter weight: 4 (PEFT's default) or 2
-  bool attention = true, mlp = true;  ///< q, k, v, o; gate, up, down
+  bool q = true, k = true, v = true, o = true, gate = true, up = true, down = true;
+
+  void set_attention(bool on) { q = k = v = o = on; }
+  void set_mlp(bool on) { gate = up = down = on; }
 };
 
 /// Everything besides the model that decides the sizes of a layer's storages on one rank.

@@ -200,7 +200,7 @@ std::vector<Field> make_fields() {
        .choices = {"pretrain", "full", "lora", "qlora"},
        .synonyms = {{"pre_train", "pretrain"}, {"pretraining", "pretrain"}, {"finetune", "full"}, {"sft", "full"}},
        .verbs = kTrain,
-       .fallback = "full",
+       .fallback = "pretrain",
        .help_en =
            "what is trained: everything from nothing, everything, low-rank adapters, adapters over 4-bit weights",
        .help_zh = "训练任务：从头预训练、全参微调、LoRA、4 位底座上的 LoRA"},
@@ -208,7 +208,7 @@ std::vector<Field> make_fields() {
        .aliases = {"framework"},
        .group = "training",
        .slot = &Job::stack,
-       .choices = {"megatron", "fsdp", "deepspeed", "transformers"},
+       .choices = {"generic", "megatron", "fsdp", "deepspeed", "transformers"},
        .synonyms = {{"megatron_core", "megatron"},
                     {"megatron_lm", "megatron"},
                     {"mcore", "megatron"},

@@ -19,16 +19,21 @@ std::string model_line(const Model& m, const Style& style) {
   if (m.shape_known && m.layers() > 0) {
     parts.push_back(say(lang, "models.layers", fmt::arg("count", m.layers())));
     const Attention& a = m.layer(m.layers() - 1).attention;
-    if (a.heads > 0) parts.push_back(say(lang, "fit.heads", fmt::arg("heads", a.heads), fmt::arg("kv", a.kv_heads)));
+    if (a.kind == AttentionKind::mla) parts.push_back(say(lang, "fit.latent_heads", fmt::arg("heads", a.heads)));
+    else if (a.heads > 0) parts.push_back(say(lang, "fit.heads", fmt::arg("heads", a.heads), fmt::arg("kv", a.kv_heads)));
   }
   if (m.hypothetical) parts.push_back(say(lang, "train.hypothetical"));
-  parts.push_back(m.origin);
-  return m.name + "   " + join(parts, separator(style));
+  parts.push_back(m.origin == "catalogue" ? std::string(text(lang, "models.from_catalogue"))
+                  : m.origin == "by hand" ? std::string(text(lang, "models.by_hand"))
+                  : m.origin == "by size" ? std::string(text(lang, "fit.by_size"))
+                                          : m.origin);
+  return (m.name.empty() ? "" : m.name + "   ") + join(parts, separator(style));
 }
 
 std::string how_text(const FitRow& row, bool offload_fits, const Style& style) {
   std::vector<std::string> parts;
   if (row.possible && !row.fits) {
+    if (row.host_lacks) parts.push_back(std::string(text(style.lang, "fit.host_lacks")));
     parts.push_back(row.cards_needed ? say(style.lang, "fit.needs", fmt::arg("cards", with_commas(*row.cards_needed)))
                                      : say(style.lang, "fit.needs_more"));
     if (row.id == "full" && offload_fits) parts.push_back(say(style.lang, "fit.or_offload"));
@@ -66,7 +71,7 @@ std::string render(const FitAnswer& a, const Style& style) {
   for (const FitRow& r : a.rows) {
     const std::string name(text(lang, "fit.row." + r.id));
     if (!r.possible) {
-      table.row({name, Cell(text(lang, "word.no"), Tone::dim), "", "", "", Cell(how_text(r, offload_fits, style), Tone::dim)});
+      table.row({name, Cell("?", Tone::dim), "", "", "", Cell(how_text(r, offload_fits, style), Tone::dim)});
       continue;
     }
     table.row({name, Cell(text(lang, r.fits ? "word.yes" : "word.no"), r.fits ? Tone::good : Tone::bad),
@@ -77,7 +82,7 @@ std::string render(const FitAnswer& a, const Style& style) {
   out += table.render(style);
   std::vector<std::string> movers;
   for (const Effect& e : a.movers) {
-    if (movers.size() < 3) movers.push_back(say(lang, e.what));
+    if (movers.size() < 3) movers.push_back(effect_text(lang, e));
   }
   if (const auto assumed = a.assumed(lang); !assumed.empty()) out += "\n" + item_line(style, text(lang, "train.assumed"), assumed);
   out += "\n" + moves_most_line(style, movers);

@@ -277,6 +277,35 @@ void resolve_batch(const Model& model, const Job& job, Plan& plan) {
   }
 }
 
+// Groups, and the projection names of Hugging Face and PEFT.
+void set_targets(const std::vector<std::string>& targets, Adapters& a) {
+  a.set_attention(false);
+  a.set_mlp(false);
+  const std::pair<std::string_view, bool Adapters::*> names[] = {
+      {"q_proj", &Adapters::q},       {"k_proj", &Adapters::k},   {"v_proj", &Adapters::v},
+      {"o_proj", &Adapters::o},       {"gate_proj", &Adapters::gate}, {"up_proj", &Adapters::up},
+      {"down_proj", &Adapters::down}};
+  for (const std::string& target : targets) {
+    bool known = target == "all" || target == "all-linear" || target == "attention" || target == "mlp";
+    if (target == "all" || target == "all-linear" || target == "attention") a.set_attention(true);
+    if (target == "all" || target == "all-linear" || target == "mlp") a.set_mlp(true);
+    std::vector<std::string_view> accepted{"all", "attention", "mlp"};
+    for (const auto& [name, member] : names) {
+      accepted.push_back(name);
+      if (target != name) continue;
+      a.*member = true;
+      known = true;
+    }
+    if (!known) {
+      throw InputError({.field = "--lora-targets",
+                        .value = target,
+                        .problem = "is not known",
+                        .accepted = "all, attention, mlp, q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj",
+                        .near_miss = near_miss(target, accepted)});
+    }
+  }
+}
+
 void resolve_sharding(const Job& job, Plan& plan) {
   plan.zero = job.zero.value_or(plan.rules.default_zero);
   if (job.sharding) {
@@ -357,13 +386,7 @@ Plan resolve_plan(const Model& model, const Machine* machine, const Job& job, co
       else refuse("--lora-dtype", *job.lora_dtype, "is not known", "fp32, bf16");
     }
     if (!job.lora_targets.empty()) {
-      plan.adapters.attention = plan.adapters.mlp = false;
-      for (const std::string& t : job.lora_targets) {
-        if (t == "all" || t == "all-linear") plan.adapters.attention = plan.adapters.mlp = true;
-        else if (t == "attention") plan.adapters.attention = true;
-        else if (t == "mlp") plan.adapters.mlp = true;
-        else refuse("--lora-targets", t, "is not known", "attention, mlp, all");
-      }
+      set_targets(job.lora_targets, plan.adapters);
     } else {
       plan.assumptions.push_back({"train.assume.targets", {}});
     }

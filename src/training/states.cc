@@ -22,17 +22,17 @@ bool on_first_stage(const TensorGroup& group, const Tensor& t) {
   }
 }
 
-bool adapted(const Tensor& t, const Adapters& adapters) {
+bool adapted(const Tensor& t, const Adapters& a) {
   switch (t.role) {
-    case Role::attention_q:
-    case Role::attention_k:
-    case Role::attention_v:
-    case Role::attention_qkv:
-    case Role::attention_out: return adapters.attention;
-    case Role::mlp_gate:
-    case Role::mlp_up:
-    case Role::mlp_gate_up:
-    case Role::mlp_down: return adapters.mlp;
+    case Role::attention_q: return a.q;
+    case Role::attention_k: return a.k;
+    case Role::attention_v: return a.v;
+    case Role::attention_qkv: return a.q || a.k || a.v;
+    case Role::attention_out: return a.o;
+    case Role::mlp_gate: return a.gate;
+    case Role::mlp_up: return a.up;
+    case Role::mlp_gate_up: return a.gate || a.up;
+    case Role::mlp_down: return a.down;
     default: return false;
   }
 }
