@@ -419,12 +419,16 @@ Document plan_json(const Plan& p) {
                           {"shard_group", p.shard_group},
                           {"recompute", std::string(recompute_name(p.recompute))},
                           {"attention", p.flash ? "flash" : "eager"},
+                          {"loss", std::string(loss_name(p.rules.kernels.loss))},
+                          {"hidden_dropout", p.hidden_dropout},
+                          {"attention_dropout", p.attention_dropout},
                           {"offload", std::move(offload)},
                           {"lora_rank", p.adapters.rank},
                           {"textbook", p.textbook},
                           {"weight_bytes_per_parameter", p.weight_bytes},
                           {"gradient_bytes_per_parameter", p.gradient_bytes + p.gradient_copy_bytes},
-                          {"master_bytes_per_parameter", p.master_bytes}};
+                          {"master_bytes_per_parameter", p.master_bytes},
+                          {"moment_bytes_per_parameter", p.moment_bytes}};
 }
 
 }  // namespace

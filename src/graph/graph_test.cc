@@ -185,6 +185,11 @@ TEST(Walks, LogitsCostWhatWasMeasured) {
   std::tie(forward, backward) = peaks(megatron(), 8);
   EXPECT_NEAR(forward, 6, 1.2);  // the unsharded norm output weighs at tp 8
   EXPECT_NEAR(backward, 6, 1.2);
+  KernelChoice compiled = megatron();
+  compiled.loss = KernelChoice::Loss::vocab_parallel_compiled;
+  std::tie(forward, backward) = peaks(compiled, 1);
+  EXPECT_NEAR(forward, 10, 0.2);
+  EXPECT_NEAR(backward, 6, 0.2);
   KernelChoice fused = megatron();
   fused.loss = KernelChoice::Loss::fused;
   std::tie(forward, backward) = peaks(fused, 1);

@@ -536,11 +536,18 @@ Block<N> head_block(const Model& model, const Dims<N>& dims, const LayerOptions&
       b.op(Kernel::nll, "negative log-likelihood", {logp}, {loss});
       break;
     }
-    case KernelChoice::Loss::vocab_parallel: {
+    case KernelChoice::Loss::vocab_parallel:
+    case KernelChoice::Loss::vocab_parallel_compiled: {
       const BlockId probabilities = wide("probabilities, fp32");
       storages[probabilities].differentiable = false;
       Operation& o = b.op(Kernel::cross_entropy_in_place, "cross entropy", {logits}, {loss});
       o.aux = {probabilities};
+      if (options.kernels.loss == KernelChoice::Loss::vocab_parallel_compiled) {
+        // A compiled function writes its result beside its input instead of over it (core/fusions/fused_cross_entropy.py).
+        const BlockId upcast = wide("logits, fp32");
+        storages[upcast].differentiable = false;
+        b.block().operations.back().scratch_forward = {upcast};
+      }
       break;
     }
     case KernelChoice::Loss::fused: b.op(Kernel::cross_entropy_fused, "cross entropy", {logits}, {loss}); break;

@@ -18,7 +18,7 @@ struct KernelChoice {
   bool swiglu_fused = true;
   bool gelu_fused = true;             ///< false: a Python GELU that keeps six more tensors of the FFN's width
   bool moe_grouped = true;            ///< grouped GEMM; false: a loop over experts that keeps the experts' outputs
-  enum class Loss : uint8_t { upcast, plain, vocab_parallel, fused } loss = Loss::upcast;
+  enum class Loss : uint8_t { upcast, plain, vocab_parallel, vocab_parallel_compiled, fused } loss = Loss::upcast;
   bool logits_kept = false;           ///< the caller holds the logits through backward
 };
 

@@ -73,6 +73,7 @@ Rules stack_rules(std::string_view name, const Constants& constants) {
   r.reduce_bytes = row.integer_or({"reduce_bytes"}, 0, {0, 4});
   r.step_copy_bytes = row.integer_or({"step_copy_bytes"}, 0, {0, 4});
   r.default_zero = row.integer_or({"default_zero"}, 0, {0, 3});
+  r.sequence_parallel = row.boolean_or({"sequence_parallel"}, false);
   r.etp_follows_tp = row.boolean_or({"etp_follows_tp"}, false);
   r.workspace_constants = row.strings({"workspaces"}).value_or(std::vector<std::string>{});
   for (const std::string& id : row.strings({"bucket_bytes"}).value_or(std::vector<std::string>{})) r.buckets.push_back(constants.get(id));

@@ -50,6 +50,18 @@ std::string_view schedule_name(Schedule s) {
   return "?";
 }
 
+std::string_view loss_name(KernelChoice::Loss loss) {
+  using Loss = KernelChoice::Loss;
+  switch (loss) {
+    case Loss::upcast: return "upcast";
+    case Loss::plain: return "plain";
+    case Loss::vocab_parallel: return "vocab_parallel";
+    case Loss::vocab_parallel_compiled: return "vocab_parallel_compiled";
+    case Loss::fused: return "fused";
+  }
+  return "?";
+}
+
 std::string_view recompute_name(Recompute r) {
   switch (r) {
     case Recompute::none: return "none";
@@ -139,6 +151,16 @@ void resolve_precision(const Job& job, const Rules& rules, Plan& plan) {
       if (rules.weight_is_master) plan.weight_bytes = *job.master_weights ? 4 : 2, plan.master_bytes = 0;
     }
   }
+  if (job.moment_dtype) {
+    const std::string& moment = *job.moment_dtype;
+    if (plan.optimizer == Optimizer::adamw8bit || plan.optimizer == Optimizer::adafactor) {
+      refuse("--moment-dtype", moment, fmt::format("has no meaning with optimizer {}", optimizer_name(plan.optimizer)),
+             "adamw, lion, muon, sgd_momentum");
+    }
+    if (moment == "fp32") plan.moment_bytes = 4;
+    else if (moment == "bf16" || moment == "fp16") plan.moment_bytes = 2;
+    else refuse("--moment-dtype", moment, "is not known", "fp32, bf16, fp16");
+  }
   if (job.gradient_dtype) {
     const std::string& g = *job.gradient_dtype;
     if (g == "fp32") plan.gradient_bytes = 4;
@@ -215,7 +237,7 @@ void resolve_groups(const Model& model, const Machine* machine, const Job& job, 
     refuse("--expert-parallel", fmt::format("{}", plan.ep), fmt::format("does not divide the {} experts", experts),
            divisors(experts, 4096));
   }
-  plan.sequence_parallel = job.sequence_parallel.value_or(plan.tp > 1 && rules.stack == "megatron");
+  plan.sequence_parallel = job.sequence_parallel.value_or(plan.tp > 1 && rules.sequence_parallel);
   if (plan.sequence_parallel && plan.tp == 1 && job.sequence_parallel) {
     refuse("--sequence-parallel", "true", "needs tensor_parallel of at least 2", "false");
   }
@@ -367,9 +389,28 @@ Plan resolve_plan(const Model& model, const Machine* machine, const Job& job, co
   plan.flash = job.attention ? *job.attention == "flash" : !job.textbook;
   if (!job.attention) plan.assumptions.push_back({plan.flash ? "train.assume.flash" : "train.assume.unfused", {}});
   plan.rules.kernels.attention_fused = plan.flash;
-  if (!model.kinds.empty()) {
-    plan.hidden_dropout = job.dropout.value_or(0);
-    plan.attention_dropout = job.dropout.value_or(0);
+  using Loss = KernelChoice::Loss;
+  plan.rules.kernels.loss =
+      word<Loss>(job.loss, "loss", {Loss::upcast, Loss::plain, Loss::vocab_parallel, Loss::vocab_parallel_compiled, Loss::fused},
+                 loss_name, rules.kernels.loss);
+  // Losses that overwrite the logits with their gradient leave a caller nothing to hold.
+  if (plan.rules.kernels.loss == Loss::fused) plan.rules.kernels.logits_kept = false;
+  for (const LayerKind& kind : model.kinds) {
+    plan.hidden_dropout = std::max(plan.hidden_dropout, kind.hidden_dropout);
+    plan.attention_dropout = std::max(plan.attention_dropout, kind.attention_dropout);
+  }
+  if (job.dropout) {
+    plan.hidden_dropout = plan.attention_dropout = model.kinds.empty() ? 0 : *job.dropout;
+  } else if (const double most = std::max(plan.hidden_dropout, plan.attention_dropout); most > 0 && !job.textbook) {
+    plan.assumptions.push_back({"train.assume.dropout", {{"share", fmt::format("{:g}", most)}}});
+  }
+  if (model.counts.mtp > 0) {
+    plan.assumptions.push_back({"train.assume.no_mtp", {{"parameters", format_count(static_cast<double>(model.counts.mtp))}}});
+  }
+  for (const LayerKind& kind : model.kinds) {
+    if (!kind.encoder || job.textbook) continue;
+    plan.assumptions.push_back({"train.assume.encoder", {{"tokens", with_commas(plan.sequence)}}});
+    break;
   }
   if (plan.frozen()) {
     if (plan.precision == Precision::fp8) refuse("--precision", "fp8", "is not known for adapters", "bf16, fp16, fp32");

@@ -22,6 +22,7 @@ std::string_view precision_name(Precision);
 std::string_view optimizer_name(Optimizer);
 std::string_view schedule_name(Schedule);
 std::string_view recompute_name(Recompute);
+std::string_view loss_name(KernelChoice::Loss);
 
 /// A training job with every field decided. Groups multiply: cards = tp * cp * pp * dp, and experts live on
 /// ep * etp ranks out of tp * cp * dp.

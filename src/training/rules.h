@@ -25,6 +25,7 @@ struct Rules {
   std::vector<Constant> buckets;            ///< communication buckets, in bytes; summed
   int64_t step_copy_bytes = 0;              ///< fp32 gradient copy of the local shard during the optimizer step
   int64_t default_zero = 0;
+  bool sequence_parallel = false;           ///< tensor parallelism divides norms and residuals along the sequence
   bool etp_follows_tp = false;              ///< expert tensor parallelism defaults to tensor parallelism (Megatron)
   int64_t adapter_bytes = 4;
   std::vector<std::string> workspace_constants;  ///< data rows for library workspaces; "id.*" picks the device's row

@@ -531,6 +531,44 @@ TEST(Cost, ExpertsAndRingsSendWhatARankHolds) {
   EXPECT_DOUBLE_EQ(step_traffic(m, plan, counts).context_parallel, 4 * 3 * 2.0 * 512 * 8 * (32 + 16 + 32) / 2);
 }
 
+TEST(Plans, TakeFromTheModelWhatTheJobLeavesOpen) {
+  Model m = decoder(4, 256, 8, 8, 384, 1000);
+  m.kinds[0].hidden_dropout = m.kinds[0].attention_dropout = 0.1;
+  m.counts.mtp = 5'000'000;
+  const auto says = [](const Plan& plan, std::string_view id) {
+    return std::any_of(plan.assumptions.begin(), plan.assumptions.end(), [&](const Note& n) { return n.id == id; });
+  };
+  Plan plan = resolve_plan(m, nullptr, {}, Rules{});
+  EXPECT_DOUBLE_EQ(plan.hidden_dropout, 0.1);
+  EXPECT_DOUBLE_EQ(plan.attention_dropout, 0.1);
+  EXPECT_TRUE(says(plan, "train.assume.dropout"));
+  EXPECT_TRUE(says(plan, "train.assume.no_mtp"));
+  Job job;
+  job.dropout = 0;
+  job.tensor_parallel = 2;
+  Rules rules;
+  rules.sequence_parallel = true;
+  plan = resolve_plan(m, nullptr, job, rules);
+  EXPECT_DOUBLE_EQ(plan.hidden_dropout, 0);
+  EXPECT_FALSE(says(plan, "train.assume.dropout"));
+  EXPECT_TRUE(plan.sequence_parallel);
+}
+
+TEST(Plans, MomentsAndLossAsAsked) {
+  const Model m = decoder(4, 256, 8, 8, 384, 1000);
+  Job job;
+  job.moment_dtype = "bf16";
+  job.loss = "fused";
+  Rules rules;
+  rules.kernels.logits_kept = true;
+  const Plan plan = resolve_plan(m, nullptr, job, rules);
+  EXPECT_EQ(states(m, plan).optimizer, (4 + 2 + 2) * m.counts.parameters);  // master, two 16-bit moments
+  EXPECT_EQ(plan.rules.kernels.loss, KernelChoice::Loss::fused);
+  EXPECT_FALSE(plan.rules.kernels.logits_kept);
+  job.optimizer = "adamw8bit";
+  EXPECT_THROW(resolve_plan(m, nullptr, job, rules), InputError);
+}
+
 struct BadJob {
   const char* what;
   std::function<void(Job&)> change;
