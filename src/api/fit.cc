@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <string_view>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "stacks/stacks.h"
 
@@ -88,25 +91,28 @@ struct Tried {
   Job job;
   Setting setting;
   TrainPeak peak;
-};
 
-bool host_holds(const Machine& machine, const TrainPeak& peak) {
-  return !machine.host_bytes_per_node || peak.host * machine.cards_per_node <= *machine.host_bytes_per_node;
-}
+  Bytes host_per_node(const Machine& machine) const { return checked_mul(peak.host, machine.cards_per_node); }
+  bool fits(const Machine& machine) const {
+    return peak.device <= machine.device.usable_bytes() &&
+           (!machine.host_bytes_per_node || host_per_node(machine) <= *machine.host_bytes_per_node);
+  }
+};
 
 // The least intrusive setting that fits, else the one that needs least.
 std::optional<Tried> try_task(const Model& model, const Machine& machine, const Job& base, const Aim& task,
                               const Rules& rules, const Constants& constants) {
   std::optional<Tried> best;
-  const Bytes usable = machine.device.usable_bytes();
   for (const Setting& s : settings(model, machine, base, task.task == "pretrain", !task.offload.empty())) {
     Tried t{job_of(base, task, s), s, {}};
     try {
       t.peak = train_peak(model, &machine, t.job, rules, constants);
     } catch (const InputError&) {
       continue;  // heads or layers that this setting does not divide
+    } catch (const OverflowError&) {
+      continue;  // so large that no machine holds it
     }
-    if (t.peak.device <= usable && host_holds(machine, t.peak)) return t;
+    if (t.fits(machine)) return t;
     if (!best || t.peak.device < best->peak.device) best = t;
   }
   return best;
@@ -143,7 +149,7 @@ std::optional<Fewest> fewest_cards(const Model& model, const Machine& machine, c
   const auto fits = [&](int64_t cards) {
     const Machine m = with_cards(machine, cards);
     const auto t = try_task(model, m, free, task, rules, constants);
-    if (!t || t->peak.device > m.device.usable_bytes() || !host_holds(m, t->peak)) return false;
+    if (!t || !t->fits(m)) return false;
     if (!best || cards < best->cards) best = Fewest{cards, *t};
     return true;
   };
@@ -176,17 +182,40 @@ std::vector<Note> setting_words(const Tried& tried) {
   return out;
 }
 
+// A word that a shell passes on as it is.
 std::string shell(const std::string& word) {
-  return word.find_first_of(" '\"$&;|<>()*") == std::string::npos ? word : "'" + word + "'";
+  const auto plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("-_./:=,@%+").find(c) != std::string_view::npos; };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
+  std::string out = "'";
+  for (char c : word) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+// One option of a command.
+std::string option_words(const Field& field, const Job& job) {
+  const Document d = write_job(job);
+  const Document* value = d.find(field.name);
+  if (!value) return {};
+  if (field.is_flag()) return value->to_text() == "true" ? " " + option_name(field.name) : " " + option_name(field.name) + "=false";
+  if (!value->is_array()) return " " + option_name(field.name) + " " + shell(value->to_text());
+  std::string list;
+  for (const Document& word : value->array()) list += (list.empty() ? "" : ",") + word.to_text();
+  return " " + option_name(field.name) + " " + shell(list);
+}
+
+// Every option of `verb` that the job sets besides its model and cards: the command then asks for this very job.
+std::string options_of(const Job& job, Verb verb) {
+  std::string out;
+  for (const Field& f : fields()) {
+    if (f.group != "model" && f.name != "on" && f.of(verb) && f.is_set(job)) out += option_words(f, job);
+  }
+  return out;
 }
 
 std::string model_words(const Job& job) {
   std::string out = job.model.empty() ? "" : " " + shell(job.model);
   for (const Field& f : fields()) {
-    if (f.group == "model" && f.name != "model" && f.name != "set" && f.is_set(job)) {
-      const Document d = write_job(job);
-      if (const Document* value = d.find(f.name)) out += " " + option_name(f.name) + " " + value->to_text();
-    }
+    if (f.group == "model" && f.name != "model" && f.name != "set" && f.is_set(job)) out += option_words(f, job);
   }
   for (const std::string& change : job.set) out += " --set " + shell(change);
   return out;
@@ -204,12 +233,11 @@ FitRow train_row(const Model& model, const Machine& machine, const Job& base, co
     row.how.push_back({model.shape_known ? "fit.no_setting" : "fit.no_shapes", {}});
     return row;
   }
-  const Job& job = tried->job;
   row.needed = tried->peak.device;
   row.room = usable - row.needed;
-  row.host_per_node = tried->peak.host * machine.cards_per_node;
+  row.host_per_node = tried->host_per_node(machine);
   row.host_lacks = machine.host_bytes_per_node && row.host_per_node > *machine.host_bytes_per_node;
-  row.fits = row.room >= 0 && !row.host_lacks;
+  row.fits = tried->fits(machine);
   if (!row.fits) {
     // What makes it fit is more use than the setting that came nearest here.
     const auto fewest = fewest_cards(model, machine, base, task, rules, constants);
@@ -221,16 +249,9 @@ FitRow train_row(const Model& model, const Machine& machine, const Job& base, co
     row.how = setting_words(*tried);
   }
   if (row.host_per_node > 0) row.how.push_back({"fit.host", {{"bytes", format_gib(row.host_per_node)}}});
-  row.command = fmt::format("vram train{} --on {} --task {}", model_words(base), shell(base.on), task.task);
-  if (job.stack) row.command += " --stack " + *job.stack;
-  if (job.zero.value_or(0) > 0 && !job.sharding) row.command += fmt::format(" --zero {}", *job.zero);
-  if (job.tensor_parallel.value_or(1) > 1) row.command += fmt::format(" --tensor-parallel {}", *job.tensor_parallel);
-  if (job.pipeline_parallel.value_or(1) > 1) row.command += fmt::format(" --pipeline-parallel {}", *job.pipeline_parallel);
-  if (job.recompute) row.command += " --recompute " + *job.recompute;
-  if (job.sequence) row.command += fmt::format(" --sequence {}", *job.sequence);
-  if (job.micro_batch) row.command += fmt::format(" --micro-batch {}", *job.micro_batch);
-  if (job.lora_dtype) row.command += " --lora-dtype " + *job.lora_dtype;
-  for (const std::string& what : job.offload) row.command += " --offload " + what;
+  Job shown = tried->job;
+  if (shown.zero == rules.default_zero) shown.zero.reset();  // what the stack does anyway
+  row.command = fmt::format("vram train{} --on {}{}", model_words(base), shell(base.on), options_of(shown, Verb::train));
   return row;
 }
 
@@ -242,8 +263,7 @@ FitRow serve_row(const Model& model, const Machine& machine, const Job& base, co
   if (!job.weights_dtype) job.weights_dtype = dtype;
   if (!job.context) job.context = std::min<int64_t>(8192, model.max_positions > 0 ? model.max_positions : 8192);
   row.context = *job.context;
-  row.command = fmt::format("vram serve{} --on {} --weights-dtype {} --context {}", model_words(base), shell(base.on),
-                            *job.weights_dtype, *job.context);
+  row.command = fmt::format("vram serve{} --on {}{}", model_words(base), shell(base.on), options_of(job, Verb::serve));
   try {
     const ServeAnswer a = serve(model, machine, job, constants);
     row.fits = a.fits;
@@ -285,6 +305,9 @@ FitRow serve_row(const Model& model, const Machine& machine, const Job& base, co
       }
     }
   } catch (const InputError& e) {
+    row.possible = false;
+    row.how.push_back({"fit.refused", {{"why", e.what()}}});
+  } catch (const OverflowError& e) {
     row.possible = false;
     row.how.push_back({"fit.refused", {{"why", e.what()}}});
   }
@@ -369,6 +392,8 @@ LargestAnswer answer_largest(const Job& job, const Knowledge& knowledge) {
         return answer.fits;
       } catch (const InputError&) {
         return false;
+      } catch (const OverflowError&) {
+        return false;
       }
     });
   }
@@ -386,8 +411,10 @@ LargestAnswer answer_largest(const Job& job, const Knowledge& knowledge) {
         const auto tried = try_task(m, a.machine, base, task, rules, constants);
         if (!tried) return false;
         needed = tried->peak.device;
-        return needed <= a.usable;
+        return tried->fits(a.machine);
       } catch (const InputError&) {
+        return false;
+      } catch (const OverflowError&) {
         return false;
       }
     });

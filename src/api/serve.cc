@@ -115,6 +115,7 @@ void fill_levers(ServeAnswer& answer, const Model& model, const Machine& machine
       const bool better = k > answer.largest_concurrency || (k == answer.largest_concurrency && roomier);
       if (better) answer.levers.push_back({id, std::move(value), k >= kUnlimited ? 0 : k, left});
     } catch (const InputError&) {  // not possible for this model or machine
+    } catch (const OverflowError&) {
     }
   };
   Job change = base;

@@ -47,7 +47,8 @@ struct TrainAnswer {
   std::vector<Bytes> peaks;        ///< device bytes at the peak, by pipeline rank
   std::vector<Ledger> rank_ledgers;   ///< what is alive at each of these peaks (without formulas)
   int64_t worst = 0;               ///< rank with the highest peak
-  Ledger device, host;             ///< of that rank, with formulas; host: bytes per card
+  Ledger device, host;             ///< with formulas; device: of that rank; host: per card of the rank that keeps most there
+  Bytes host_all = 0;              ///< host bytes over all cards
   std::vector<double> timeline;    ///< device bytes over the step of that rank, the highest of each of at most 64 spans
   StateBytes states;               ///< of that rank
   StateBytes states_all;           ///< of one whole replica: Ψ times the bytes a parameter

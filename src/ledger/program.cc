@@ -85,12 +85,7 @@ class Walker {
     switch (e.kind) {
       case Entry::Kind::allocate: return {bytes_[e.id], bytes_[e.id]};
       case Entry::Kind::free: return {-bytes_[e.id], 0};
-      case Entry::Kind::call: {
-        const Summary s = summary(e.id);
-        const Bytes grown = checked_mul(s.net, e.times);
-        checked_add(s.peak, grown > 0 ? grown : 0);
-        return repeat(s, e.times);
-      }
+      case Entry::Kind::call: return checked_repeat(summary(e.id), e.times);
     }
     return {};
   }
@@ -120,12 +115,6 @@ class Walker {
 
  private:
   enum class State : uint8_t { unknown, open, known };
-
-  static Summary checked_then(Summary a, Summary b) {
-    checked_add(a.net, b.peak);
-    checked_add(a.net, b.net);
-    return then(a, b);
-  }
 
   void add_entry(Counts& into, const Entry& e, int64_t factor) {
     switch (e.kind) {

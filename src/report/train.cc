@@ -178,7 +178,7 @@ std::string states_line(const TrainAnswer& a, const Style& style) {
   }
   if (a.host.bytes > 0) {
     out += paragraph(style, say(lang, "train.host", fmt::arg("card", bytes_pair(static_cast<double>(a.host.bytes))),
-                                fmt::arg("all", bytes_pair(static_cast<double>(a.host.bytes) * static_cast<double>(a.plan.cards())))));
+                                fmt::arg("all", bytes_pair(static_cast<double>(a.host_all)))));
   }
   return out;
 }

@@ -84,7 +84,8 @@ Traffic step_traffic(const Model& model, const Plan& plan, const RankCounts& cou
     }
     // ZeRO gathers updated weights instead. From stage 2 on gradients are reduced after every micro-batch, since whole
     // ones are not kept; stage 3 gathers for forward and for backward.
-    const double reductions = plan.zero >= 2 ? m : 1;
+    // The textbook's ZeRO-2 sends what data parallelism sends (Rajbhandari et al. 2020, section 7).
+    const double reductions = plan.zero >= (plan.textbook ? 3 : 2) ? m : 1;
     t.data_parallel += reductions * g * trained * (share(group) + 2 * share(groups) / static_cast<double>(group));
     const double weights = base + w * trained;
     t.data_parallel += share(group) * (plan.zero == 3 ? 2 * m * weights : w * trained);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "training/schedule.h"
 
 namespace vram {
 
@@ -217,6 +218,14 @@ void resolve_groups(const Model& model, const Machine* machine, const Job& job, 
              fmt::format("times {} stages does not divide the {} layers", plan.pp, model.layers()),
              divisors(std::max<int64_t>(1, model.layers() / plan.pp), 64));
     }
+  }
+  if (plan.vpp > kMaxChunks || plan.pp * plan.vpp > kMaxVirtualStages) {
+    const int64_t most = std::min(kMaxChunks, std::max<int64_t>(1, kMaxVirtualStages / plan.pp));
+    if (plan.vpp > 1) {
+      refuse("--virtual-pipeline", fmt::format("{}", plan.vpp), fmt::format("times {} stages is more than {} virtual stages", plan.pp, kMaxVirtualStages),
+             fmt::format("at most {}", most));
+    }
+    refuse("--pipeline-parallel", fmt::format("{}", plan.pp), "is too many stages", fmt::format("at most {}", kMaxVirtualStages));
   }
   if (plan.vpp > 1 && plan.pp < 2) {
     refuse("--virtual-pipeline", fmt::format("{}", plan.vpp), "needs pipeline_parallel of at least 2", "1");
@@ -444,19 +453,20 @@ Plan resolve_plan(const Model& model, const Machine* machine, const Job& job, co
   return plan;
 }
 
-std::vector<std::vector<StageLayers>> stage_layers(int64_t layers, const Plan& plan) {
-  std::vector<std::vector<StageLayers>> stages(static_cast<size_t>(plan.pp));
+std::vector<StageLayers> rank_layers(int64_t layers, const Plan& plan, int64_t rank) {
   const int64_t chunks = plan.pp * plan.vpp;
   const int64_t each = layers / chunks, extra = layers % chunks;
-  int64_t first = 0;
+  std::vector<StageLayers> out;
   for (int64_t chunk = 0; chunk < plan.vpp; ++chunk) {
-    for (int64_t rank = 0; rank < plan.pp; ++rank) {
-      const int64_t index = chunk * plan.pp + rank;
-      const int64_t count = each + (index < extra ? 1 : 0);
-      stages[static_cast<size_t>(rank)].push_back({first, count});
-      first += count;
-    }
+    const int64_t index = chunk * plan.pp + rank;
+    out.push_back({index * each + std::min(index, extra), each + (index < extra ? 1 : 0)});
   }
+  return out;
+}
+
+std::vector<std::vector<StageLayers>> stage_layers(int64_t layers, const Plan& plan) {
+  std::vector<std::vector<StageLayers>> stages;
+  for (int64_t rank = 0; rank < plan.pp; ++rank) stages.push_back(rank_layers(layers, plan, rank));
   return stages;
 }
 

@@ -64,5 +64,7 @@ struct StageLayers {
   int64_t first = 0, count = 0;
 };
 std::vector<std::vector<StageLayers>> stage_layers(int64_t layers, const Plan& plan);
+/// The same of one rank.
+std::vector<StageLayers> rank_layers(int64_t layers, const Plan& plan, int64_t rank);
 
 }  // namespace vram

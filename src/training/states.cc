@@ -72,8 +72,8 @@ void count(const Tensor& t, const Model& model, const Plan& plan, int64_t layer,
   if (plan.frozen()) {
     // Stored bytes of a quantized base divide as its elements do.
     c.base_bytes += plan.task == Task::qlora ? mul_div_up(t.stored_bytes, n, std::max<int64_t>(1, t.elements()))
-                                             : n * plan.weight_bytes;
-    if (adapted(t, plan.adapters) && !is_expert(t)) c.adapters += adapter_elements(t, plan);
+                                             : checked_mul(n, plan.weight_bytes);
+    if (adapted(t, plan.adapters) && !is_expert(t)) c.adapters = checked_add(c.adapters, adapter_elements(t, plan));
   }
 }
 
@@ -103,15 +103,10 @@ RankCounts rank_counts(const Model& model, const Plan& plan, int64_t rank) {
   if (!model.shape_known) {
     // Only the size is known: every group divides it evenly.
     out.dense.parameters = ceil_div(model.counts.parameters, plan.tp * plan.pp);
-    out.dense.base_bytes = out.dense.parameters * plan.weight_bytes;
+    out.dense.base_bytes = checked_mul(out.dense.parameters, plan.weight_bytes);
     return out;
   }
-  const auto stages = stage_layers(model.layers(), plan);
-  const auto& mine = stages[static_cast<size_t>(rank)];
-  const auto owned = [&](int64_t layer) {
-    return std::any_of(mine.begin(), mine.end(),
-                       [&](const StageLayers& s) { return layer >= s.first && layer < s.first + s.count; });
-  };
+  const auto mine = rank_layers(model.layers(), plan, rank);
   for (const TensorGroup& group : model.tensors) {
     if (group.part == TensorGroup::Part::mtp) continue;
     if (group.layers.empty()) {
@@ -127,18 +122,19 @@ RankCounts rank_counts(const Model& model, const Plan& plan, int64_t rank) {
     }
     // Layers of one group share their shapes: count the first owned one and multiply.
     int64_t times = 0, sample = -1;
-    for (int64_t layer : group.layers) {
-      if (group.part == TensorGroup::Part::text || group.part == TensorGroup::Part::encoder) {
-        if (!owned(layer)) continue;
-      } else if (rank != 0) {
-        continue;
+    const bool decoder = group.part == TensorGroup::Part::text || group.part == TensorGroup::Part::encoder;
+    if (decoder) {
+      for (const StageLayers& s : mine) {  // group.layers ascend
+        const auto begin = std::lower_bound(group.layers.begin(), group.layers.end(), s.first);
+        const auto end = std::lower_bound(begin, group.layers.end(), s.first + s.count);
+        times += end - begin;
+        if (begin != end) sample = *(end - 1);
       }
-      ++times;
-      sample = layer;
+    } else if (rank == 0) {
+      times = group.times();
     }
     if (times == 0) continue;
     RankCounts one;
-    const bool decoder = group.part == TensorGroup::Part::text || group.part == TensorGroup::Part::encoder;
     for (const Tensor& t : group.tensors) count(t, model, plan, decoder ? sample : -1, one);
     const auto add = [times](ClassCounts& to, const ClassCounts& from) {
       to.parameters = checked_add(to.parameters, checked_mul(times, from.parameters));
@@ -146,8 +142,8 @@ RankCounts rank_counts(const Model& model, const Plan& plan, int64_t rank) {
       to.hidden_matrices += times * from.hidden_matrices;
       to.small += times * from.small;
       to.factored += times * from.factored;
-      to.base_bytes += times * from.base_bytes;
-      to.adapters += times * from.adapters;
+      to.base_bytes = checked_add(to.base_bytes, checked_mul(times, from.base_bytes));
+      to.adapters = checked_add(to.adapters, checked_mul(times, from.adapters));
     };
     add(out.dense, one.dense);
     add(out.expert, one.expert);

@@ -150,6 +150,53 @@ UnitBuffers<N> unit_buffers(const Plan& plan, const Unit& unit, const std::strin
 
 bool size_only(const Model& model, const Plan&) { return !model.shape_known || model.kinds.empty(); }
 
+// The activations of the published formulas on one rank, and how many times each is kept.
+template <Number N>
+std::vector<std::pair<Storage<N>, int64_t>> textbook_storages(const Model& model, const Plan& plan, int64_t rank) {
+  std::vector<std::pair<Storage<N>, int64_t>> out;
+  const N s = N::symbol("s", plan.sequence), b = N::symbol("b", plan.micro_batch), h = N::symbol("h", model.hidden);
+  std::map<int64_t, int64_t> by_kind;
+  for (const StageLayers& stage : rank_layers(model.layers(), plan, rank)) {
+    for (int64_t layer = stage.first; layer < stage.first + stage.count; ++layer) {
+      ++by_kind[model.layer_kind[static_cast<size_t>(layer)]];
+    }
+  }
+  // 1F1B keeps p - r micro-batches of a stage's layers; GPipe all of them. With c ranks of context parallelism each
+  // holds s/c tokens; tensor parallelism divides the 24 of 34, with sequence parallelism all 34.
+  const int64_t in_flight = plan.pp == 1 ? 1 : plan.schedule == Schedule::gpipe ? plan.micro_batches
+                                                                                   : std::min(plan.micro_batches, plan.pp - rank);
+  for (const auto& [kind, layers] : by_kind) {
+    const LayerKind& k = model.kinds[static_cast<size_t>(kind)];
+    const N a = N::symbol("a", std::max<int64_t>(1, k.attention.heads)), kv = N::symbol("k", k.attention.kv_heads);
+    // A token of a mixture of experts passes through its chosen experts and the shared one: that is its width.
+    const bool moe = k.mlp.kind == MlpKind::moe;
+    const bool gated = k.mlp.kind == MlpKind::gated || (moe && k.mlp.expert_gated);
+    const int64_t width = moe ? k.mlp.experts_per_token * k.mlp.expert_ffn + k.mlp.shared_ffn : k.mlp.ffn;
+    N bytes = gated ? textbook_llama_layer<N>(s, b, h, a, kv, N::symbol("f", width), plan.recompute, plan.flash)
+                    : textbook_gpt_layer<N>(s, b, h, a, plan.recompute, plan.flash);
+    if (plan.tp > 1 && plan.recompute != Recompute::full) {
+      const N t = N::symbol("t", plan.tp);
+      if (plan.sequence_parallel) {
+        bytes = ceil_div(bytes, t);
+      } else {
+        // Korthikanti et al. 2022, eq. 3: the 10·s·b·h of norms, inputs and masks are not divided.
+        const N whole = N(10) * s * b * h;
+        bytes = whole + ceil_div(bytes - whole, t);
+      }
+    }
+    if (plan.cp > 1) bytes = ceil_div(bytes, N::symbol("c", plan.cp));
+    out.push_back({{.name = gated ? "activations, Llama formula" : "activations, GPT formula",
+                    .owner = "layers", .life = Life::micro_batch, .bytes = bytes},
+                   checked_mul(layers, in_flight)});
+  }
+  if (model.kinds.front().mlp.kind != MlpKind::plain && rank == plan.pp - 1 && plan.recompute != Recompute::full) {
+    out.push_back({{.name = "activations besides the layers", .owner = "head", .life = Life::micro_batch,
+                    .bytes = textbook_llama_rest<N>(s, b, h)},
+                   1});
+  }
+  return out;
+}
+
 // Adds a block's storages to a program and writes its passes as procedures.
 template <Number N>
 class BlockWriter {
@@ -286,7 +333,7 @@ class StepBuilder {
     const auto units = kind_units(model_, plan_);
     std::vector<Procedures> kinds(model_.kinds.size());
     std::vector<bool> made(model_.kinds.size(), false);
-    const auto layers = stage_layers(model_.layers(), plan_)[static_cast<size_t>(rank_)];
+    const auto layers = rank_layers(model_.layers(), plan_, rank_);
     std::vector<Procedures> chunks;
     for (size_t c = 0; c < layers.size(); ++c) {
       const bool first = rank_ == 0 && c == 0;
@@ -338,8 +385,14 @@ class StepBuilder {
       }
       chunks.push_back(p);
     }
+    if (plan_.schedule == Schedule::gpipe) {
+      program_.call(main, chunks[0].forward, plan_.micro_batches);
+      program_.call(main, chunks[0].backward_first);
+      program_.call(main, chunks[0].backward, plan_.micro_batches - 1);
+      return;
+    }
     std::vector<bool> has_gradients(layers.size(), false);
-    for (const Pass& pass : pass_order(plan_.schedule, plan_.pp, plan_.vpp, plan_.micro_batches, rank_)) {
+    for (const Pass& pass : pass_order(plan_.schedule, plan_.pp, plan_.vpp, written_micro_batches(plan_), rank_)) {
       const auto c = static_cast<size_t>(pass.chunk);
       if (pass.forward) {
         program_.call(main, chunks[c].forward);
@@ -368,45 +421,15 @@ class StepBuilder {
   }
 
   void textbook_activations(uint32_t main) {
-    const N s = N::symbol("s", plan_.sequence), b = N::symbol("b", plan_.micro_batch), h = N::symbol("h", model_.hidden);
-    const auto mine = stage_layers(model_.layers(), plan_)[static_cast<size_t>(rank_)];
-    std::map<int64_t, int64_t> by_kind;
-    for (const StageLayers& stage : mine) {
-      for (int64_t layer = stage.first; layer < stage.first + stage.count; ++layer) {
-        ++by_kind[model_.layer_kind[static_cast<size_t>(layer)]];
+    for (auto& [storage, count] : textbook_storages<N>(model_, plan_, rank_)) {
+      const uint32_t id = program_.storage(std::move(storage));
+      if (count == 1) {
+        program_.allocate(main, id);
+        continue;
       }
-    }
-    // 1F1B keeps p - r micro-batches of a stage's layers; GPipe all of them. With c ranks of context parallelism each
-    // holds s/c tokens; tensor parallelism divides the 24 of 34, with sequence parallelism all 34.
-    const int64_t in_flight = plan_.pp == 1 ? 1 : plan_.schedule == Schedule::gpipe ? plan_.micro_batches
-                                                                                     : std::min(plan_.micro_batches, plan_.pp - rank_);
-    for (const auto& [kind, layers] : by_kind) {
-      const LayerKind& k = model_.kinds[static_cast<size_t>(kind)];
-      const N a = N::symbol("a", std::max<int64_t>(1, k.attention.heads)), kv = N::symbol("k", k.attention.kv_heads);
-      // A token of a mixture of experts passes through its chosen experts and the shared one: that is its width.
-      const bool moe = k.mlp.kind == MlpKind::moe;
-      const bool gated = k.mlp.kind == MlpKind::gated || (moe && k.mlp.expert_gated);
-      const int64_t width = moe ? k.mlp.experts_per_token * k.mlp.expert_ffn + k.mlp.shared_ffn : k.mlp.ffn;
-      N bytes = gated ? textbook_llama_layer<N>(s, b, h, a, kv, N::symbol("f", width), plan_.recompute, plan_.flash)
-                      : textbook_gpt_layer<N>(s, b, h, a, plan_.recompute, plan_.flash);
-      if (plan_.tp > 1 && plan_.recompute != Recompute::full) {
-        const N t = N::symbol("t", plan_.tp);
-        if (plan_.sequence_parallel) {
-          bytes = ceil_div(bytes, t);
-        } else {
-          // Korthikanti et al. 2022, eq. 3: the 10·s·b·h of norms, inputs and masks are not divided.
-          const N whole = N(10) * s * b * h;
-          bytes = whole + ceil_div(bytes - whole, t);
-        }
-      }
-      if (plan_.cp > 1) bytes = ceil_div(bytes, N::symbol("c", plan_.cp));
-      const uint32_t id = program_.storage({.name = gated ? "activations, Llama formula" : "activations, GPT formula",
-                                            .owner = "layers", .life = Life::micro_batch, .bytes = bytes});
-      for (int64_t i = 0; i < layers * in_flight; ++i) program_.allocate(main, id);
-    }
-    if (model_.kinds.front().mlp.kind != MlpKind::plain && rank_ == plan_.pp - 1 && plan_.recompute != Recompute::full) {
-      program_.allocate(main, program_.storage({.name = "activations besides the layers", .owner = "head", .life = Life::micro_batch,
-                                                .bytes = textbook_llama_rest<N>(s, b, h)}));
+      const uint32_t layers = program_.procedure("layers");
+      program_.allocate(layers, id);
+      program_.call(main, layers, count);
     }
   }
 
@@ -425,7 +448,7 @@ struct Level {
   const Bytes* sizes;
   Summary s{};
   void up(Bytes by) {
-    s.net += by;
+    s.net = checked_add(s.net, by);
     if (s.net > s.peak) s.peak = s.net;
   }
   void allocate(BlockId b) { up(sizes[b]); }
@@ -442,7 +465,7 @@ LayerPrice price(const Block<Fast>& block, const Plan& plan, const Unit& unit, b
   const auto total = [](const std::vector<Storage<Fast>>& storages) {
     Bytes sum = 0;
     for (const auto& s : storages) {
-      if (s.tier == Tier::device) sum += s.bytes.value();
+      if (s.tier == Tier::device) sum = checked_add(sum, s.bytes.value());
     }
     return sum;
   };
@@ -474,6 +497,12 @@ LayerPrice price(const Block<Fast>& block, const Plan& plan, const Unit& unit, b
 
 }  // namespace
 
+int64_t written_micro_batches(const Plan& plan) {
+  constexpr int64_t kMostPasses = 1 << 16;
+  return plan.micro_batches <= kMostPasses / plan.vpp ? plan.micro_batches
+                                                      : telling_micro_batches(plan.schedule, plan.pp, plan.micro_batches);
+}
+
 template <Number N>
 Program<N> step_program(const Model& model, const Plan& plan, const Overheads& overheads, int64_t rank) {
   return StepBuilder<N>(model, plan, overheads, rank).build();
@@ -497,9 +526,8 @@ StepTables step_tables(const Model& model, const Plan& plan, const Overheads& ov
   }
   Bytes constants = 0;
   for (const auto* rows : {&overheads.context, &overheads.workspace, &overheads.communication}) {
-    for (const Constant& row : *rows) constants += row.value;
+    for (const Constant& row : *rows) constants = checked_add(constants, row.value);
   }
-  const auto stages = stage_layers(model.layers(), plan);
   const bool appear = walks && !plan.rules.gradients_from_start && !plan.frozen();
   for (int64_t rank = 0; rank < plan.pp; ++rank) {
     StepTables::Rank r;
@@ -511,9 +539,15 @@ StepTables step_tables(const Model& model, const Plan& plan, const Overheads& ov
     r.states = states.value();
     if (plan.rules.step_copy_bytes > 0 && plan.zero >= 1 && plan.zero <= 2 && !plan.frozen() && plan.gradient_bytes < 4 &&
         !plan.textbook) {
-      r.step = plan.rules.step_copy_bytes * ceil_div(counts.dense.parameters + counts.expert.parameters, plan.shard_group);
+      r.step = checked_mul(plan.rules.step_copy_bytes,
+                           ceil_div(checked_add(counts.dense.parameters, counts.expert.parameters), plan.shard_group));
     }
-    for (const StageLayers& stage : stages[static_cast<size_t>(rank)]) {
+    if (plan.textbook && !size_only(model, plan)) {
+      for (const auto& [storage, count] : textbook_storages<Fast>(model, plan, rank)) {
+        r.states = checked_add(r.states, checked_mul(storage.bytes.value(), count));
+      }
+    }
+    for (const StageLayers& stage : rank_layers(model.layers(), plan, rank)) {
       std::vector<StepTables::Rank::Run> runs;
       for (int64_t layer = stage.first; walks && layer < stage.first + stage.count; ++layer) {
         const auto kind = static_cast<int32_t>(model.layer_kind[static_cast<size_t>(layer)]);
@@ -535,16 +569,15 @@ void compose(const StepTables& t, const ScheduleShape& shape, Bytes* peaks) {
     Summary forward, backward, backward_first;
     Bytes gradients = 0;
   };
-  constexpr size_t kMaxChunks = 64;
   const size_t ranks = t.ranks.size();
   for (size_t r = 0; r < ranks; ++r) {
     const StepTables::Rank& rank = t.ranks[r];
     if (t.kinds.empty()) {
-      peaks[r] = rank.states + rank.step;
+      peaks[r] = checked_add(rank.states, rank.step);
       continue;
     }
     std::array<Chunk, kMaxChunks> chunks;
-    const size_t count = std::min(rank.chunks.size(), kMaxChunks);
+    const size_t count = rank.chunks.size();  // resolve_plan holds that they are at most kMaxChunks
     Bytes all_gradients = 0;
     for (size_t c = 0; c < count; ++c) {
       const bool first = r == 0 && c == 0, last = r + 1 == ranks && c + 1 == rank.chunks.size();
@@ -556,35 +589,37 @@ void compose(const StepTables& t, const ScheduleShape& shape, Bytes* peaks) {
       const auto& runs = rank.chunks[c];
       for (const auto& run : runs) {
         const LayerPrice& p = t.kinds[static_cast<size_t>(run.kind)];
-        chunk.forward = then(chunk.forward, repeat(p.forward, run.count));
-        gradients += run.count * p.gradients;
+        chunk.forward = checked_then(chunk.forward, checked_repeat(p.forward, run.count));
+        gradients = checked_add(gradients, checked_mul(run.count, p.gradients));
       }
       for (size_t i = runs.size(); i-- > 0;) {
         const LayerPrice& p = t.kinds[static_cast<size_t>(runs[i].kind)];
-        back = then(back, repeat(p.backward, runs[i].count));
-        back_first = then(back_first, repeat(p.backward_first, runs[i].count));
+        back = checked_then(back, checked_repeat(p.backward, runs[i].count));
+        back_first = checked_then(back_first, checked_repeat(p.backward_first, runs[i].count));
       }
-      chunk.forward = then(chunk.forward, last ? t.head.forward : Summary{-t.hidden, 0});
+      chunk.forward = checked_then(chunk.forward, last ? t.head.forward : Summary{-t.hidden, 0});
       const Summary end = first ? t.embedding.backward : Summary{-t.hidden, 0};
       const Summary end_first = first ? t.embedding.backward_first : Summary{-t.hidden, 0};
-      chunk.backward = then(back, end);
-      chunk.backward_first = then(back_first, end_first);
+      chunk.backward = checked_then(back, end);
+      chunk.backward_first = checked_then(back_first, end_first);
       chunk.gradients = gradients;
-      all_gradients += gradients;
+      all_gradients = checked_add(all_gradients, gradients);
       chunks[c] = chunk;
     }
-    Bytes highest = rank.step + all_gradients;
+    Bytes highest = checked_add(rank.step, all_gradients);
     for (const Moment& m : shape.ranks[r]) {
       Bytes level = 0;
       for (size_t c = 0; c < count; ++c) {
-        level += m.in_flight[c] * chunks[c].forward.net;
-        if (m.gradients[c]) level += chunks[c].gradients;
+        level = checked_add(level, checked_mul(m.in_flight[c], chunks[c].forward.net));
+        if (m.gradients[c]) level = checked_add(level, chunks[c].gradients);
       }
       const Chunk& now = chunks[static_cast<size_t>(m.chunk)];
-      level += m.forward ? now.forward.peak : m.first_backward ? now.backward_first.peak : now.backward.peak;
+      level = checked_add(level, m.forward          ? now.forward.peak
+                                 : m.first_backward ? now.backward_first.peak
+                                                    : now.backward.peak);
       highest = std::max(highest, level);
     }
-    peaks[r] = rank.states + highest;
+    peaks[r] = checked_add(rank.states, highest);
   }
 }
 

@@ -313,6 +313,7 @@ Case random_case() {
   job.precision = *rc::gen::element<std::string>("bf16", "fp32", "bf16_pure", "fp8");
   if (vpp == 1 && *rc::gen::arbitrary<bool>()) job.schedule = "gpipe";
   if (*rc::gen::arbitrary<bool>()) job.offload = {"optimizer"};
+  job.textbook = *rc::gen::inRange(0, 4) == 0;
   const bool lora = *rc::gen::arbitrary<bool>() && *job.precision != "fp8";
   if (lora) job.task = "lora";
   if (*rc::gen::arbitrary<bool>() && *job.tensor_parallel > 1) job.sequence_parallel = true;
@@ -362,6 +363,66 @@ TEST(Step, ClosedFormEqualsProgramEqualsUnrolledEqualsTraced) {
       for (View by : {View::category, View::module, View::life}) RC_ASSERT(check_sums(traced, view(traced, by)) == "");
     }
   });
+}
+
+// However long a step is, its account costs no more, and is the same from where it repeats itself.
+TEST(Step, LongStepsCostNoMore) {
+  const Model m = decoder(8, 256, 8, 8, 384, 1000);
+  for (const char* schedule : {"1f1b", "interleaved", "gpipe"}) {
+    Job job;
+    job.pipeline_parallel = 2;
+    job.schedule = schedule;
+    if (job.schedule == "interleaved") job.virtual_pipeline = 2;
+    const Machine two = cards(2);
+    std::vector<Bytes> peaks;
+    for (int64_t micro_batches : {int64_t{64}, int64_t{1'000'000'000}}) {
+      job.gradient_accumulation = micro_batches;
+      const Plan plan = resolve_plan(m, &two, job, Rules{});
+      for (int64_t rank : {0, 1}) {
+        const Ledger ledger = make_ledger(step_program<Fast>(m, plan, {}, rank), Tier::device);
+        peaks.push_back(ledger.bytes);
+      }
+      std::vector<Bytes> closed(2);
+      compose(step_tables(m, plan, {}), schedule_shape(plan.schedule, 2, plan.vpp, plan.micro_batches), closed.data());
+      EXPECT_EQ(closed[0], peaks[peaks.size() - 2]) << schedule;
+      EXPECT_EQ(closed[1], peaks[peaks.size() - 1]) << schedule;
+    }
+    if (job.schedule != "gpipe") {
+      EXPECT_EQ(peaks[0], peaks[2]) << schedule;
+      EXPECT_EQ(peaks[1], peaks[3]) << schedule;
+    } else {
+      EXPECT_GT(peaks[2], peaks[0] * 1'000'000);  // every micro-batch is kept
+    }
+  }
+}
+
+TEST(Plans, PipelinesAreBounded) {
+  const Model m = decoder(8192, 256, 8, 8, 384, 1000);
+  Job job;
+  job.pipeline_parallel = 2048;
+  EXPECT_THROW(resolve_plan(m, nullptr, job, Rules{}), InputError);
+  job.pipeline_parallel = 64;
+  job.virtual_pipeline = 64;
+  EXPECT_THROW(resolve_plan(m, nullptr, job, Rules{}), InputError);
+  job.pipeline_parallel = 2;
+  job.virtual_pipeline = 128;
+  EXPECT_THROW(resolve_plan(m, nullptr, job, Rules{}), InputError);
+  job.virtual_pipeline = 64;
+  job.gradient_accumulation = 4;
+  EXPECT_EQ(resolve_plan(m, nullptr, job, Rules{}).vpp, 64);
+}
+
+TEST(Step, SizesBeyondInt64AreRefusedInBothForms) {
+  const Model m = decoder(4, 4096, 32, 32, 11008, 32000);
+  Job job;
+  job.sequence = int64_t{1} << 30;
+  job.micro_batch = 500'000;
+  job.attention = "flash";
+  const Machine one = cards(1);
+  const Plan plan = resolve_plan(m, &one, job, Rules{});
+  Bytes peak = 0;
+  EXPECT_THROW(compose(step_tables(m, plan, {}), schedule_shape(plan.schedule, 1, 1, 1), &peak), OverflowError);
+  EXPECT_THROW(make_ledger(step_program<Fast>(m, plan, {}, 0), Tier::device), OverflowError);
 }
 
 Bytes worst(const Model& model, const Plan& plan) {
