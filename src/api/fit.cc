@@ -255,6 +255,11 @@ FitRow train_row(const Model& model, const Machine& machine, const Job& base, co
   return row;
 }
 
+// "8k" for 8,192: whole multiples of 1,024 as the options take them.
+std::string short_tokens(int64_t tokens) {
+  return tokens >= 1024 && tokens % 1024 == 0 ? with_commas(tokens / 1024) + "k" : with_commas(tokens);
+}
+
 FitRow serve_row(const Model& model, const Machine& machine, const Job& base, const std::string& dtype,
                  const Constants& constants) {
   FitRow row;
@@ -265,26 +270,24 @@ FitRow serve_row(const Model& model, const Machine& machine, const Job& base, co
   row.context = *job.context;
   row.command = fmt::format("vram serve{} --on {}{}", model_words(base), shell(base.on), options_of(job, Verb::serve));
   try {
-    const ServeAnswer a = serve(model, machine, job, constants);
+    const ServeBrief a = serve_brief(model, machine, job, constants);
     row.fits = a.fits;
-    // In textbook mode the cards of a replica are one memory.
-    const int64_t pooled = a.plan.pooled();
-    row.needed = ceil_div(a.worst().weights_bytes + a.worst().reserve_bytes + a.worst().request_bytes, pooled);
-    row.room = a.room_bytes / pooled;
+    row.needed = ceil_div(a.needed_bytes, a.pooled);
+    row.room = a.room_bytes / a.pooled;
     row.concurrency = a.largest_concurrency;
     row.longest_context = a.longest_context;
-    row.cards_used = a.plan.parallel.replica();
-    if (a.plan.parallel.tensor > 1) row.how.push_back({"fit.tp", {{"n", std::to_string(a.plan.parallel.tensor)}}});
-    if (a.plan.parallel.pipeline > 1) row.how.push_back({"fit.pp", {{"n", std::to_string(a.plan.parallel.pipeline)}}});
-    if (a.plan.parallel.data > 1) row.how.push_back({"fit.replicas", {{"n", with_commas(a.plan.parallel.data)}}});
+    row.cards_used = a.parallel.replica();
+    if (a.parallel.tensor > 1) row.how.push_back({"fit.tp", {{"n", std::to_string(a.parallel.tensor)}}});
+    if (a.parallel.pipeline > 1) row.how.push_back({"fit.pp", {{"n", std::to_string(a.parallel.pipeline)}}});
+    if (a.parallel.data > 1) row.how.push_back({"fit.replicas", {{"n", with_commas(a.parallel.data)}}});
     if (a.fits && a.concurrency_known && !a.concurrency_unlimited) {
-      row.how.push_back({"fit.k", {{"k", with_commas(a.largest_concurrency)}, {"context", with_commas(*job.context)}}});
-      row.how.push_back({"fit.longest", {{"tokens", with_commas(a.longest_context)}}});
-      if (!job.concurrency && a.plan.parallel.replica() > 1 && !job.tensor_parallel && !job.pipeline_parallel) {
+      row.how.push_back({"fit.k", {{"k", with_commas(a.largest_concurrency)}, {"context", short_tokens(*job.context)}}});
+      row.how.push_back({"fit.longest", {{"tokens", short_tokens(a.longest_context)}}});
+      if (!job.concurrency && a.parallel.replica() > 1 && !job.tensor_parallel && !job.pipeline_parallel) {
         Job one = job;
         one.concurrency = 1;
-        row.cards_enough = serve(model, machine, one, constants).plan.parallel.replica();
-        if (row.cards_enough < a.plan.parallel.replica()) {
+        row.cards_enough = serve_brief(model, machine, one, constants).parallel.replica();
+        if (row.cards_enough < a.parallel.replica()) {
           row.how.push_back({row.cards_enough == 1 ? "fit.one_enough" : "fit.enough", {{"n", with_commas(row.cards_enough)}}});
         }
       }
@@ -296,7 +299,7 @@ FitRow serve_row(const Model& model, const Machine& machine, const Job& base, co
         other.pipeline_parallel.reset();
         other.data_parallel.reset();
         try {
-          if (serve(model, with_cards(machine, cards), other, constants).fits) {
+          if (serve_brief(model, with_cards(machine, cards), other, constants).fits) {
             row.cards_needed = cards;
             break;
           }
@@ -387,8 +390,8 @@ LargestAnswer answer_largest(const Job& job, const Knowledge& knowledge) {
       serve_job.weights_dtype = std::string(dtype);
       if (!serve_job.context) serve_job.context = std::min<int64_t>(8192, m.max_positions > 0 ? m.max_positions : 8192);
       try {
-        const ServeAnswer answer = serve(m, a.machine, serve_job, constants);
-        needed = answer.worst().weights_bytes + answer.worst().reserve_bytes + answer.worst().request_bytes;
+        const ServeBrief answer = serve_brief(m, a.machine, serve_job, constants);
+        needed = ceil_div(answer.needed_bytes, answer.pooled);
         return answer.fits;
       } catch (const InputError&) {
         return false;

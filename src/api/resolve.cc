@@ -24,7 +24,7 @@ bool ends_in(std::string_view text, std::string_view ending) {
 // "./x", "/x", "../x", "x.json": written as a path. Other names are looked up in the catalogue first.
 bool written_as_path(const std::string& name) {
   return name[0] == '/' || name.rfind("./", 0) == 0 || name.rfind("../", 0) == 0 || name == "." || name == ".." ||
-         ends_in(name, ".json");
+         ends_in(name, ".json") || ends_in(name, ".yaml") || ends_in(name, ".yml") || ends_in(name, ".toml");
 }
 
 std::string last_part(std::string path) {
@@ -35,12 +35,17 @@ std::string last_part(std::string path) {
 // "7B", "1.5T", "350M": a size and nothing else. "7b" in a name such as "mistral-7b" does not count.
 std::optional<int64_t> size_of(const std::string& name) {
   if (name.empty() || !std::isdigit(static_cast<unsigned char>(name[0]))) return std::nullopt;
+  // Digits with at most one letter behind them mean a size: what is wrong with it is said. "01-ai/Yi" is a name.
+  const bool meant = name.find_first_not_of("0123456789.,_eE+") >= name.size() - 1;
   try {
     const int64_t n = parse_integer(name, Unit::count, "model");
-    return n > 0 ? std::optional<int64_t>(n) : std::nullopt;
+    if (n > 0) return n;
   } catch (const InputError&) {
+    if (meant) throw;
     return std::nullopt;
   }
+  if (!meant) return std::nullopt;
+  throw InputError({.field = "model", .value = name, .problem = "is no size of a model", .accepted = std::string(unit_help(Unit::count))});
 }
 
 std::vector<std::string> hand_fields(const Job& job) {
@@ -91,6 +96,33 @@ DecoderByHand decoder_of(const Job& job, int64_t parameters) {
   return d;
 }
 
+// A decoder in this product's own words: a file with the fields of the group "model" (layers, hidden, heads, ...).
+bool is_own_description(const Document& document) {
+  return document.is_object() && !document.find("model_type") && !document.find("hidden_size") &&
+         (document.find("layers") || document.find("hidden") || document.find("params"));
+}
+
+Model describe_by_hand(const Job& job, int64_t parameters);
+
+Model read_own_description(const Document& document, const std::string& file, const std::string& name, const Job& job) {
+  Job described;
+  read_job(described, document, file);
+  for (const Field& f : fields()) {
+    if (f.group != "model" && f.is_set(described)) {
+      throw InputError({.file = file, .field = std::string(f.name), .problem = "does not describe a model",
+                        .accepted = "params, layers, hidden, heads, kv_heads, head_dim, ffn, vocab, experts, block"});
+    }
+  }
+  if (!described.model.empty()) {
+    throw InputError({.file = file, .field = "model", .problem = "is set in a description of a model"});
+  }
+  described.set.insert(described.set.end(), job.set.begin(), job.set.end());
+  Model model = describe_by_hand(described, described.params.value_or(0));
+  model.name = name;
+  model.origin = "file " + file;
+  return model;
+}
+
 Model read_file_model(const std::string& path, const Job& job, const Environment& environment) {
   std::string file = path;
   std::string name = last_part(path);
@@ -104,8 +136,12 @@ Model read_file_model(const std::string& path, const Job& job, const Environment
     const std::string folder = last_part(path.substr(0, path.find_last_of('/')));
     if (!folder.empty() && folder != "." && folder != "..") name = folder;
   }
-  const Limits limits{.bytes = kConfigLimit, .depth = 64, .values = 1'000'000};
-  const Document config = parse_json(environment.read_file(file, kConfigLimit), file, limits);
+  // Some published configs hold Infinity (rope bounds), which decides nothing here.
+  const Limits limits{.bytes = kConfigLimit, .depth = 64, .values = 1'000'000, .infinity_is_null = true};
+  const bool other = ends_in(file, ".yaml") || ends_in(file, ".yml") || ends_in(file, ".toml");
+  const std::string bytes = environment.read_file(file, kConfigLimit);
+  const Document config = other ? parse_by_name(bytes, file, limits) : parse_json(bytes, file, limits);
+  if (is_own_description(config)) return read_own_description(config, file, name, job);
   if (!job.set.empty()) return model_with_changes(config, file, name, job.set);
   const std::string quant = file.substr(0, file.find_last_of('/') + 1) + "hf_quant_config.json";
   if (environment.is_directory(path) && environment.is_file(quant)) {

@@ -302,6 +302,29 @@ ServeAnswer serve(const Model& model, const Machine& machine, const Job& job, co
   }
 }
 
+ServeBrief serve_brief(const Model& model, const Machine& machine, const Job& job, const Constants& constants) {
+  try {
+    const ServePlan plan = resolve(model, machine, job, serving_rules(constants, machine, job.usable));
+    const Prepared prepared = prepare(plan);
+    const int64_t context = plan.context.value, asked = plan.asked.value_or(1);
+    const int64_t k = largest_concurrency(prepared, context);
+    const PreparedRank& rank = prepared.ranks[tightest_rank(prepared, context)];
+    ServeBrief out;
+    out.fits = k >= asked;
+    out.parallel = plan.parallel;
+    out.pooled = plan.pooled();
+    out.concurrency_known = plan.kv_known;
+    out.concurrency_unlimited = plan.kv_known && k >= kUnlimited;
+    out.largest_concurrency = plan.kv_known && k < kUnlimited ? k : 0;
+    if (plan.kv_known) out.longest_context = within_model(model, longest_context(prepared, 1, kLongestContext));
+    out.needed_bytes = checked_add(checked_add(rank.weights, rank.reserved), rank.request_bytes(context, prepared.block));
+    out.room_bytes = room_left(prepared, context, asked);
+    return out;
+  } catch (const OverflowError&) {
+    throw overflow_of(job);
+  }
+}
+
 ServeAnswer answer_serve(const Job& job, const Knowledge& knowledge) {
   const Model model = resolve_model(job, knowledge.environment());
   return serve(model, resolve_machine(job, knowledge), job, knowledge.constants());

@@ -27,7 +27,8 @@ std::string model_line(const Model& m, const Style& style) {
                   : m.origin == "by hand" ? std::string(text(lang, "models.by_hand"))
                   : m.origin == "by size" ? std::string(text(lang, "fit.by_size"))
                                           : m.origin);
-  return (m.name.empty() ? "" : m.name + "   ") + join(parts, separator(style));
+  if (!m.name.empty()) parts.front() = m.name + "   " + parts.front();
+  return fact_line(style, parts);
 }
 
 std::string how_text(const FitRow& row, bool offload_fits, const Style& style) {
@@ -49,7 +50,7 @@ std::string render(const FitAnswer& a, const Style& style) {
   const auto yes = std::count_if(a.rows.begin(), a.rows.end(), [](const FitRow& r) { return r.fits; });
   std::string out = answer_line(style, yes > 0 ? Tone::good : Tone::bad,
                                 say(lang, "fit.answer", fmt::arg("yes", yes), fmt::arg("all", a.rows.size()), fmt::arg("machine", a.machine.text)));
-  out += "\n" + paragraph(style, model_line(a.model, style));
+  out += "\n" + model_line(a.model, style);
   std::string machine = say(lang, "fit.machine", fmt::arg("cards", with_commas(a.machine.cards())), fmt::arg("device", a.machine.device.name),
                             fmt::arg("usable", format_gib(a.usable)));
   if (a.machine.cards_per_node > 1 && !a.machine.device.memory_only) {
