@@ -51,16 +51,14 @@ std::string render(const FitAnswer& a, const Style& style) {
   std::string out = answer_line(style, yes > 0 ? Tone::good : Tone::bad,
                                 say(lang, "fit.answer", fmt::arg("yes", yes), fmt::arg("all", a.rows.size()), fmt::arg("machine", a.machine.text)));
   out += "\n" + model_line(a.model, style);
-  std::string machine = say(lang, "fit.machine", fmt::arg("cards", with_commas(a.machine.cards())), fmt::arg("device", a.machine.device.name),
-                            fmt::arg("usable", format_gib(a.usable)));
-  if (a.machine.cards_per_node > 1 && !a.machine.device.memory_only) {
-    machine += std::string(separator(style)) + a.machine.intra_node.kind + " " + format_gb(a.machine.intra_node.bytes_per_second, 0) + "/s";
-  }
-  if (a.machine.nodes > 1 && a.machine.inter_node) {
-    machine += std::string(separator(style)) + a.machine.inter_node->kind + " " + format_gb(a.machine.inter_node->bytes_per_second, 0) + "/s";
-  }
-  out += paragraph(style, machine);
-  out += paragraph(style, say(lang, "fit.settings", fmt::arg("sequence", with_commas(a.sequence)), fmt::arg("micro_batch", a.micro_batch)));
+  const auto link = [](const Link& l) { return l.kind + " " + format_gb(l.bytes_per_second, 0) + "/s"; };
+  std::vector<std::string> machine{say(lang, "fit.machine", fmt::arg("cards", with_commas(a.machine.cards())),
+                                       fmt::arg("device", a.machine.device.name), fmt::arg("usable", format_gib(a.usable)))};
+  if (a.machine.cards_per_node > 1 && !a.machine.device.memory_only) machine.push_back(link(a.machine.intra_node));
+  if (a.machine.nodes > 1 && a.machine.inter_node) machine.push_back(link(*a.machine.inter_node));
+  out += fact_line(style, machine);
+  out += fact_line(style, {say(lang, "fit.settings", fmt::arg("sequence", with_commas(a.sequence)),
+                               fmt::arg("micro_batch", a.micro_batch))});
   out += "\n";
   Table table({{std::string(text(lang, "fit.column.job"))},
                {std::string(text(lang, "fit.column.fits"))},
