@@ -106,6 +106,7 @@ std::optional<Tried> try_task(const Model& model, const Machine& machine, const 
   for (const Setting& s : settings(model, machine, base, task.task == "pretrain", !task.offload.empty())) {
     Tried t{job_of(base, task, s), s, {}};
     try {
+      check_job(t.job);
       t.peak = train_peak(model, &machine, t.job, rules, constants);
     } catch (const InputError&) {
       continue;  // heads or layers that this setting does not divide
@@ -197,7 +198,9 @@ std::string option_words(const Field& field, const Job& job) {
   const Document* value = d.find(field.name);
   if (!value) return {};
   if (field.is_flag()) return value->to_text() == "true" ? " " + option_name(field.name) : " " + option_name(field.name) + "=false";
-  if (!value->is_array()) return " " + option_name(field.name) + " " + shell(value->to_text());
+  if (!value->is_array()) {
+    return " " + option_name(field.name) + " " + shell(value->to_text() + (field.unit == Unit::bandwidth ? "B/s" : ""));
+  }
   std::string list;
   for (const Document& word : value->array()) list += (list.empty() ? "" : ",") + word.to_text();
   return " " + option_name(field.name) + " " + shell(list);
@@ -338,22 +341,30 @@ FitAnswer answer_fit(const Job& job, const Knowledge& knowledge) {
   a.model = resolve_model(job, knowledge.environment());
   a.machine = resolve_machine(job, knowledge);
   a.usable = a.machine.device.usable_bytes();
+  // A GPT by hand has as many positions as its job needs: training does not need serving's, nor serving training's.
+  const auto without = [&](auto field) {
+    if (!job.block || *job.block != "gpt" || !(job.*field)) return a.model;
+    Job other = job;
+    (other.*field).reset();
+    return resolve_model(other, knowledge.environment());
+  };
+  const Model trained = without(&Job::context), served = without(&Job::sequence);
   a.sequence = job.sequence.value_or(4096);
   a.micro_batch = job.micro_batch.value_or(1);
-  if (!job.sequence && a.model.learned_positions && a.model.max_positions > 0)
-    a.sequence = std::min(a.sequence, a.model.max_positions);
+  if (!job.sequence && trained.learned_positions && trained.max_positions > 0)
+    a.sequence = std::min(a.sequence, trained.max_positions);
   Job base = job;
   base.sequence = a.sequence;
   const Constants& constants = knowledge.constants();
   for (std::string_view dtype : kServeDtypes)
-    a.rows.push_back(serve_row(a.model, a.machine, base, std::string(dtype), constants));
-  for (const Aim& task : tasks()) a.rows.push_back(train_row(a.model, a.machine, base, task, constants));
+    a.rows.push_back(serve_row(served, a.machine, base, std::string(dtype), constants));
+  for (const Aim& task : tasks()) a.rows.push_back(train_row(trained, a.machine, base, task, constants));
   // What moves the account of full fine-tuning, in the very setting that its row shows.
   const Rules rules = stack_rules(base.stack.value_or("generic"), constants);
-  if (const auto shown = try_task(a.model, a.machine, base, tasks()[2], rules, constants)) {
+  if (const auto shown = try_task(trained, a.machine, base, tasks()[2], rules, constants)) {
     Job full = shown->job;
-    if (!job.sequence && !a.model.learned_positions) full.sequence.reset();
-    a.movers = answer_train(a.model, a.machine, full, knowledge).movers;
+    if (!job.sequence && !trained.learned_positions) full.sequence.reset();
+    a.movers = answer_train(trained, a.machine, full, knowledge).movers;
   }
   return a;
 }

@@ -193,15 +193,14 @@ Model of_shape_and_size(const Job& job, int64_t parameters) {
   Model model = model_by_hand(decoder);
   const int64_t shaped = model.counts.parameters;
   if (!job.ffn) {
-    model.assumptions.push_back(fmt::format("ffn {}: what the size leaves for it", decoder.ffn));
+    model.assume({"model.assume.ffn_left", {{"ffn", with_commas(decoder.ffn)}}});
     if (parameters > shaped) add_remainder(model, parameters - shaped);
   } else if (std::abs(static_cast<double>(shaped - parameters)) > 0.1 * static_cast<double>(parameters)) {
     throw InputError({.field = "--params",
                       .value = with_commas(parameters),
                       .problem = fmt::format("contradicts the layers, which hold {}", with_commas(shaped))});
   } else if (shaped != parameters) {
-    model.assumptions.push_back(
-        fmt::format("{} parameters, as the layers hold, not {}", with_commas(shaped), with_commas(parameters)));
+    model.assume({"model.assume.shaped", {{"shaped", with_commas(shaped)}, {"said", with_commas(parameters)}}});
   }
   return model;
 }
@@ -220,10 +219,10 @@ Model describe_by_hand(const Job& job, int64_t parameters) {
   if (shaped && parameters > 0 && job.set.empty()) return of_shape_and_size(job, parameters);
   const DecoderByHand decoder = decoder_of(job, parameters);
   if (job.set.empty()) return model_by_hand(decoder);
-  std::vector<std::string> assumptions;
+  std::vector<Note> assumptions;
   const Document config = config_by_hand(decoder, assumptions);
   Model model = model_with_changes(config, "the model by hand", decoder.name, job.set);
-  model.assumptions.insert(model.assumptions.end(), assumptions.begin(), assumptions.end());
+  for (Note& note : assumptions) model.assume(std::move(note));
   return model;
 }
 

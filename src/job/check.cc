@@ -46,6 +46,9 @@ void check_model(const Job& j) {
     refuse("heads", text_of(*j.heads), fmt::format("does not divide the hidden size {}", *j.hidden),
            "a divisor of it, or --head-dim");
   }
+  if (j.experts_per_token && !j.experts) {
+    refuse("experts_per_token", text_of(*j.experts_per_token), "needs --experts, the number it chooses from");
+  }
   if (j.experts_per_token && j.experts && *j.experts_per_token > *j.experts) {
     refuse("experts_per_token", text_of(*j.experts_per_token), fmt::format("exceeds --experts {}", *j.experts));
   }

@@ -220,7 +220,7 @@ Document config_by_hand(const DecoderByHand& d, std::vector<Note>& assumptions) 
   check_hand(d.head_dim, "--head-dim", 10'000'000);
   check_hand(d.ffn, "--ffn", 1'000'000'000);
   check_hand(d.vocab, "--vocab", 1'000'000'000);
-  check_hand(d.parameters, "--params", int64_t{1} << 50);
+  check_hand(d.parameters, "--params", kMaxParameters);
   const auto assume = [&](const char* what, int64_t value) {
     assumptions.push_back({"model.assume.not_given", {{"field", what}, {"value", fmt::format("{}", value)}}});
     return value;
@@ -294,7 +294,21 @@ Document config_by_hand(const DecoderByHand& decoder, std::vector<std::string>& 
 Model model_by_hand(const DecoderByHand& decoder) {
   std::vector<Note> notes;
   const Document config = config_by_hand(decoder, notes);
-  Model model = model_from_config(config, "by hand", decoder.name.empty() ? "decoder by hand" : decoder.name);
+  Model model;
+  try {
+    model = model_from_config(config, "by hand", decoder.name.empty() ? "decoder by hand" : decoder.name);
+  } catch (const InputError& e) {
+    // Nobody wrote that config: the fault is in the options it was made from.
+    Fault fault = e.fault();
+    fault.file.clear();
+    fault.line = 0;
+    for (const Canonical& c : kCanonical) {
+      if (std::find(c.fields.begin(), c.fields.end(), fault.field) == c.fields.end()) continue;
+      fault.field = "--" + std::string(c.name);
+      std::replace(fault.field.begin(), fault.field.end(), '_', '-');
+    }
+    throw InputError(std::move(fault));
+  }
   model.origin = "by hand";
   for (Note& note : notes) model.assume(std::move(note));
   return model;
