@@ -142,6 +142,22 @@ TEST(SavedTensors, LatentAttentionAndExperts) {
   EXPECT_EQ(saved_per_token(m, megatron(), 4096), 4 * 7168 + routed + shared + 4 + 4 * 256 + 8 * 8);
 }
 
+// Megatron-Core multiplies by the routing weights inside the experts: for nothing where one kernel does both, else for one
+// more tensor of the experts' width.
+TEST(SavedTensors, RoutingWeightsInsideTheExperts) {
+  Model m = llama(512, 8, 8, 64, 2048);
+  m.kinds[0].mlp = {.kind = MlpKind::moe, .activation = "silu", .experts = 8, .experts_per_token = 2, .expert_ffn = 1024};
+  KernelChoice weighted = megatron();
+  weighted.moe_weighted_activation = true;
+  const auto more = [&] { return saved_per_token(m, weighted, 4096) - saved_per_token(m, megatron(), 4096); };
+  EXPECT_EQ(more(), 2 * 4);
+  m.kinds[0].mlp.expert_gated = false;
+  m.kinds[0].mlp.activation = "relu2";
+  EXPECT_EQ(more(), 2 * 4);
+  m.kinds[0].mlp.activation = "gelu";
+  EXPECT_EQ(more(), 2 * (4 + 2 * 1024));
+}
+
 // Records the level of a walk.
 struct Meter {
   const Block<Fast>& block;
@@ -195,6 +211,38 @@ TEST(Walks, LogitsCostWhatWasMeasured) {
   std::tie(forward, backward) = peaks(fused, 1);
   EXPECT_NEAR(forward, 2, 0.2);
   EXPECT_NEAR(backward, 2, 0.2);
+}
+
+// The head's backward under sequence parallelism: the gathered input, the input's whole gradient and a tensor of the
+// weight's shape stand beside the gradient of the logits; the vocabulary is padded.
+TEST(Walks, HeadsBackwardHoldsWholeTensors) {
+  const Model m = llama(4096, 32, 8, 128, 14336);
+  const int64_t tokens = 256, t = 4, h = 4096;
+  const auto peak = [&](bool sequence_parallel, int64_t placeholder_bytes) {
+    Dims<Fast> dims;
+    dims.sequence = Fast(tokens);
+    dims.tensor_parallel = Fast(t);
+    dims.tensor_parallel_value = t;
+    dims.sequence_parallel = sequence_parallel;
+    LayerOptions options;
+    options.kernels = megatron();
+    options.kernels.loss = KernelChoice::Loss::fused;
+    options.vocabulary_multiple = 128;
+    options.placeholder_bytes = placeholder_bytes;
+    const Block<Fast> head = head_block<Fast>(m, dims, options);
+    Meter meter{head};
+    meter.move(head.storages[head.input].bytes.value());
+    walk_forward(head, Recompute::none, meter);
+    meter.peak = meter.level;
+    meter.allocate_gradient(head.output);
+    walk_backward(head, Recompute::none, meter);
+    return meter.peak;
+  };
+  const int64_t padded = (m.vocab + 511) / 512 * 512;
+  const int64_t stream = 2 * tokens * h, logits = 2 * tokens * padded / t, statistics = 4 * tokens;
+  // Norm input and output, gradient of the normed input and of the logits; the loss.
+  EXPECT_EQ(peak(false, 2), 3 * stream + statistics + logits + 4 * tokens + 2 * padded * h / t);
+  EXPECT_EQ(peak(true, 2), 3 * stream / t + statistics / t + 2 * stream + logits + 4 * tokens + 2 * padded * h / t);
 }
 
 TEST(Walks, ForwardAndBackwardLeaveNothingBehind) {
