@@ -142,6 +142,29 @@ TEST(SavedTensors, LatentAttentionAndExperts) {
   EXPECT_EQ(saved_per_token(m, megatron(), 4096), 4 * 7168 + routed + shared + 4 + 4 * 256 + 8 * 8);
 }
 
+// A decoder layer with cross attention keeps a third norm, queries, its own keys and values, and the output; the encoder's
+// output itself is one tensor for all layers.
+TEST(SavedTensors, CrossAttention) {
+  Model m = gpt(1024, 16, 4096);
+  EXPECT_EQ(saved_per_token(m, megatron(), 512), 32 * 1024 + 4 * 16 + 16);
+  m.kinds[0].attention.cross = true;
+  EXPECT_EQ(saved_per_token(m, megatron(), 512), (32 + 4 + 8) * 1024 + 2 * 4 * 16 + 24);
+}
+
+// Experts in a latent width: routed copies shrink to it, and the combined latent is kept for the way up. A dense MLP
+// beside the experts is kept as one of its own.
+TEST(SavedTensors, LatentExpertsAndADenseBranch) {
+  Model m = llama(1024, 8, 8, 128, 2048);
+  m.kinds[0].attention.kind = AttentionKind::none;
+  m.kinds[0].mlp = {.kind = MlpKind::moe, .activation = "silu", .experts = 8, .experts_per_token = 2, .expert_ffn = 512};
+  const double plain = saved_per_token(m, megatron(), 4096);
+  m.kinds[0].mlp.latent = 256;
+  EXPECT_EQ(saved_per_token(m, megatron(), 4096) - plain, 2 * 2 * (256 - 1024) + 2 * 256);
+  m.kinds[0].mlp.latent = 0;
+  m.kinds[0].mlp.dense_ffn = 2048;
+  EXPECT_EQ(saved_per_token(m, megatron(), 4096) - plain, 6 * 2048);
+}
+
 // Megatron-Core multiplies by the routing weights inside the experts: for nothing where one kernel does both, else for one
 // more tensor of the experts' width.
 TEST(SavedTensors, RoutingWeightsInsideTheExperts) {
@@ -255,6 +278,9 @@ TEST(Walks, ForwardAndBackwardLeaveNothingBehind) {
     kind.mlp.experts_per_token = 2;
     kind.mlp.expert_ffn = 64;
     kind.mlp.shared_ffn = *rc::gen::element<int64_t>(0, 64);
+    kind.mlp.dense_ffn = *rc::gen::element<int64_t>(0, 128);
+    kind.mlp.latent = *rc::gen::element<int64_t>(0, 32);
+    kind.attention.cross = *rc::gen::arbitrary<bool>();
     kind.parallel = *rc::gen::element(false, true);
     kind.norms = *rc::gen::element<int64_t>(1, 2, 4);
     kind.attention.kind = *rc::gen::element(AttentionKind::full, AttentionKind::none, AttentionKind::mamba2);

@@ -257,6 +257,30 @@ BlockId grouped_query_attention(Builder<N>& b, BlockId x, const Attention& a) {
                   true);
 }
 
+// A decoder's attention to the encoder's output. That output is one tensor for all layers, which is why no layer counts it
+// as an input that it keeps; keys and values are made from it anew in every layer.
+template <Number N>
+BlockId cross_attention(Builder<N>& b, BlockId x, const Attention& a) {
+  using Width = typename Builder<N>::Width;
+  const N d = N::symbol("d", a.head_dim), dv = N::symbol("d_v", a.value_head_dim), heads = N::symbol("a", a.heads);
+  const int64_t local = local_kv_heads(a.kv_heads, b.dims().tensor_parallel_value);
+  const N kv_local = N::symbol(b.dims().tensor_parallel_value > 1 ? "k/t" : "k", local);
+  const Width h{b.h(), b.hidden_value()}, q_width{heads * d, static_cast<double>(a.heads * a.head_dim)};
+  const BlockId q = b.linear(x, "cross q projection", "queries", "cross attention", b.cut(b.e() * heads * d), h, q_width,
+                             b.options().adapters.q, true);
+  const auto projected = [&](std::string_view name, std::string_view out, N width, int64_t numbers) {
+    const BlockId y = b.store(out, "cross attention", b.tokens() * b.e() * kv_local * width);
+    Operation& o = b.op(Kernel::linear, name, {}, {y});
+    o.trainable = !b.options().frozen;
+    o.flops = 2.0 * b.tokens_value() * b.hidden_value() * static_cast<double>(local * numbers);
+    return y;
+  };
+  const BlockId k = projected("cross k projection", "keys", d, a.head_dim);
+  const BlockId v = projected("cross v projection", "values", dv, a.value_head_dim);
+  return b.linear(attend(b, q, k, v, a), "cross output projection", "attention branch", "cross attention",
+                  b.stream(b.e() * b.h()), q_width, h, b.options().adapters.o, false, true);
+}
+
 // Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1) as frameworks train it: queries and keys are
 // expanded to all heads.
 template <Number N>
@@ -335,14 +359,16 @@ Adapters no_adapters() {
 }
 
 // gate/up/down or up/down over `rows` tokens. `weights`: what multiplies the activation of routed experts, if anything.
+// `outer`: the width that the experts read and write where it is not the model's.
 template <Number N>
 BlockId feed_forward(Builder<N>& b, BlockId x, std::string_view module, bool gated, const std::string& activation, N rows,
                      double rows_value, int64_t width, N divide, double divide_value, N out_bytes, const Adapters& adapt, bool gather,
-                     std::optional<BlockId> weights = std::nullopt) {
+                     std::optional<BlockId> weights = std::nullopt, int64_t outer = 0) {
   using Width = typename Builder<N>::Width;
   const N f = N::symbol(module == "experts" ? "f_e" : module == "shared expert" ? "f_s" : "f", width);
   const double scale = rows_value / b.tokens_value();
-  const Width h{b.h(), b.hidden_value() * scale}, wide{f, static_cast<double>(width)};
+  const Width h{outer > 0 ? N::symbol("h_e", outer) : b.h(), (outer > 0 ? static_cast<double>(outer) : b.hidden_value()) * scale};
+  const Width wide{f, static_cast<double>(width)};
   const auto sized = [&](N bytes) { return ceil_div(rows * bytes, divide); };
   const double back = b.tp_value() / divide_value;  // Builder::linear divides by tp; experts divide by their own group
   const auto fix = [&](size_t first) {
@@ -417,19 +443,29 @@ BlockId mixture_of_experts(Builder<N>& b, BlockId x, const Mlp& mlp) {
   const BlockId probabilities = b.store("router probabilities, fp32", "router", local * N(4) * experts);
   b.op(Kernel::softmax, "routing", {logits}, {probabilities});
 
-  const BlockId routed = b.store("routed tokens", "experts", copies * b.e() * b.h());
+  using Width = typename Builder<N>::Width;
+  const N outer = mlp.latent > 0 ? N::symbol("h_e", mlp.latent) : b.h();
+  const Width h{b.h(), b.hidden_value()}, low{outer, static_cast<double>(mlp.latent)};
+  const auto own_tokens = [&](BlockId from, std::string_view name, std::string_view out, N width, Width in, Width to) {
+    // Replicated over tensor parallelism: every rank projects the tokens it has.
+    const BlockId y = b.linear(from, name, out, "experts", local * b.e() * width, in, to, false);
+    b.block().operations.back().flops *= b.tp_value() * static_cast<double>(local.value()) / b.tokens_value();
+    return y;
+  };
+  const BlockId source = mlp.latent > 0 ? own_tokens(x, "latent down projection", "latent tokens", outer, h, low) : x;
+  const BlockId routed = b.store("routed tokens", "experts", copies * b.e() * outer);
   const BlockId map = b.store("routing map", "experts", copies * N(8), false);
   std::optional<BlockId> weights;
   if (b.kernels().moe_grouped && b.kernels().moe_weighted_activation) {
     weights = b.store("routing weights, fp32", "experts", copies * N(4));
   }
-  Operation& dispatch = b.op(Kernel::gather_rows, "dispatch", {x, probabilities}, {routed});
+  Operation& dispatch = b.op(Kernel::gather_rows, "dispatch", {source, probabilities}, {routed});
   if (weights) dispatch.out.push_back(*weights);
   dispatch.aux = {map};
-  const N out_bytes = copies * b.e() * b.h();
+  const N out_bytes = copies * b.e() * outer;
   BlockId out = feed_forward(b, routed, "experts", mlp.expert_gated, mlp.activation, copies, copies_value, mlp.expert_ffn, et,
-                             et_value, out_bytes, no_adapters(), false, weights);
-  const BlockId combined = b.store("mlp branch", "experts", b.stream(b.e() * b.h()));
+                             et_value, out_bytes, no_adapters(), false, weights, mlp.latent);
+  BlockId combined = b.store("mlp branch", "experts", b.stream(b.e() * outer));
   if (b.kernels().moe_grouped) {
     b.op(Kernel::free_form, "combine", {out}, {combined});
   } else {
@@ -439,13 +475,17 @@ BlockId mixture_of_experts(Builder<N>& b, BlockId x, const Mlp& mlp) {
     b.op(Kernel::mul, "weight experts", {out, scale}, {weighted});
     b.op(Kernel::free_form, "combine", {weighted}, {combined});
   }
-  if (mlp.shared_ffn <= 0) return combined;
-  const BlockId shared =
-      feed_forward(b, x, "shared expert", mlp.expert_gated, mlp.activation, b.tokens(), b.tokens_value(), mlp.shared_ffn, b.t(),
-                   b.tp_value(), b.stream(b.e() * b.h()), b.options().adapters, false);
-  const BlockId sum = b.store("mlp branch", "experts", b.stream(b.e() * b.h()));
-  b.op(Kernel::free_form, "add shared expert", {combined, shared}, {sum});
-  return sum;
+  if (mlp.latent > 0) combined = own_tokens(combined, "latent up projection", "mlp branch", b.h(), low, h);
+  // The shared expert, and a dense MLP where the layer has one beside its experts (gemma4).
+  for (const auto& [name, width] : {std::pair<std::string_view, int64_t>{"shared expert", mlp.shared_ffn}, {"mlp", mlp.dense_ffn}}) {
+    if (width <= 0) continue;
+    const BlockId other = feed_forward(b, x, name, mlp.expert_gated, mlp.activation, b.tokens(), b.tokens_value(), width, b.t(),
+                                       b.tp_value(), b.stream(b.e() * b.h()), b.options().adapters, false);
+    const BlockId sum = b.store("mlp branch", "experts", b.stream(b.e() * b.h()));
+    b.op(Kernel::free_form, "add branch", {combined, other}, {sum});
+    combined = sum;
+  }
+  return combined;
 }
 
 template <Number N>
@@ -496,6 +536,10 @@ Block<N> layer_block(const Model& model, const LayerKind& kind, const Dims<N>& d
       BlockId branch = mixer(b, normed(x, "input norm"), kind.attention);
       if (post) branch = normed(branch, "post-attention norm");
       x = b.residual(x, b.dropout(branch, "hidden dropout", options.hidden_dropout));
+      if (kind.attention.cross) {
+        const BlockId crossed = cross_attention(b, normed(x, "cross attention norm"), kind.attention);
+        x = b.residual(x, b.dropout(crossed, "hidden dropout", options.hidden_dropout));
+      }
     }
     if (has_mlp) {
       BlockId branch = mlp_branch(b, normed(x, "mlp norm"), kind.mlp);
