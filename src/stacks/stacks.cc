@@ -72,6 +72,7 @@ Rules stack_rules(std::string_view name, const Constants& constants) {
   r.gather_bytes = row.integer_or({"gather_bytes"}, 2, {1, 4});
   r.prefetch = row.integer_or({"prefetch"}, 1, {0, 8});
   r.reduce_bytes = row.integer_or({"reduce_bytes"}, 0, {0, 4});
+  r.gradients_in_buckets = row.boolean_or({"gradients_in_buckets"}, false);
   r.placeholder_bytes = row.integer_or({"placeholder_bytes"}, 0, {0, 4});
   r.vocabulary_multiple = row.integer_or({"vocabulary_multiple"}, 1, {1, 1024});
   r.step_copy_bytes = row.integer_or({"step_copy_bytes"}, 0, {0, 4});

@@ -23,6 +23,7 @@ struct Rules {
   int64_t prefetch = 1;                     ///< layers gathered ahead of the one that computes
   int64_t reduce_bytes = 0;                 ///< of one parameter of a layer, in the staging buffer of its reduce-scatter
   std::vector<Constant> buckets;            ///< communication buckets, in bytes; summed
+  bool gradients_in_buckets = false;        ///< plain data parallelism reduces a second copy of every gradient
   /// Weight gradients are added to their buffer inside the matrix product, yet autograd is handed a tensor of each weight's
   /// shape: bytes of one number of it; 0: no such tensors. One a distinct shape is kept, the output head's only while used.
   int64_t placeholder_bytes = 0;

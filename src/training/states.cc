@@ -265,6 +265,20 @@ template Fast placeholders<Fast>(const Model&, const Plan&, int64_t);
 template Traced placeholders<Traced>(const Model&, const Plan&, int64_t);
 
 template <Number N>
+N gradient_buckets(const Plan& plan, const RankCounts& counts) {
+  if (!plan.rules.gradients_in_buckets || plan.textbook || plan.zero > 0) return N(0);
+  const auto of = [&](const ClassCounts& c, int64_t replicas, const char* symbol) {
+    if (replicas <= 1) return N(0);
+    if (plan.frozen()) return N(plan.adapters.bytes) * N::symbol("P_adapters", c.adapters);
+    return N(plan.gradient_bytes) * N::symbol(symbol, c.parameters);
+  };
+  return of(counts.dense, plan.dp * plan.cp, "P") + of(counts.expert, plan.expert_dp(), "P_e");
+}
+
+template Fast gradient_buckets<Fast>(const Plan&, const RankCounts&);
+template Traced gradient_buckets<Traced>(const Plan&, const RankCounts&);
+
+template <Number N>
 N optimizer_bytes(const Plan& plan, N parameters, const ClassCounts& counts) {
   const N moment(plan.moment_bytes);
   switch (plan.optimizer) {

@@ -49,6 +49,10 @@ int64_t local_elements(const Tensor& tensor, const Model& model, const Plan& pla
 template <Number N>
 N placeholders(const Model& model, const Plan& plan, int64_t rank);
 
+/// The second copy of the gradients that plain data parallelism reduces, in a stack that has one.
+template <Number N>
+N gradient_buckets(const Plan& plan, const RankCounts& counts);
+
 /// A state as the accounts show it: weights, gradients, master weights, moments.
 template <Number N>
 struct State {

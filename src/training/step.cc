@@ -223,6 +223,10 @@ class StepBuilder {
       program_.allocate(main, program_.storage({.name = "placeholders of weight gradients", .owner = "workspaces",
                                                 .category = Category::workspace, .bytes = kept}));
     }
+    if (const N buckets = gradient_buckets<N>(plan_, counts); buckets.value() > 0) {
+      program_.allocate(main, program_.storage({.name = "gradients in reduction buckets", .owner = "communicators",
+                                                .category = Category::communication, .bytes = buckets}));
+    }
     constant_lines(main, overheads_.context, "process", Category::context);
     constant_lines(main, overheads_.workspace, "workspaces", Category::workspace);
     constant_lines(main, overheads_.communication, "communicators", Category::communication);
@@ -518,7 +522,7 @@ StepTables step_tables(const Model& model, const Plan& plan, const Overheads& ov
     for (const State<Fast>& s : model_states<Fast>(model, plan, counts)) {
       if (s.storage.tier == Tier::device && !(s.gradient && appear)) states = states + s.storage.bytes;
     }
-    r.states = (states + placeholders<Fast>(model, plan, rank)).value();
+    r.states = (states + placeholders<Fast>(model, plan, rank) + gradient_buckets<Fast>(plan, counts)).value();
     if (plan.rules.step_copy_bytes > 0 && plan.zero >= 1 && plan.zero <= 2 && !plan.frozen() && plan.gradient_bytes < 4 &&
         !plan.textbook) {
       r.step = plan.rules.step_copy_bytes * ceil_div(counts.dense.parameters + counts.expert.parameters, plan.shard_group);

@@ -325,6 +325,7 @@ Case random_case() {
   rules.gradients_from_start = *rc::gen::arbitrary<bool>();
   rules.reduce_bytes = *rc::gen::element<int64_t>(0, 4);
   rules.step_copy_bytes = *rc::gen::element<int64_t>(0, 4);
+  rules.gradients_in_buckets = *rc::gen::arbitrary<bool>();
   rules.placeholder_bytes = *rc::gen::element<int64_t>(0, 2);
   rules.vocabulary_multiple = *rc::gen::element<int64_t>(1, 128);
   rules.kernels.moe_weighted_activation = *rc::gen::arbitrary<bool>();
@@ -438,6 +439,24 @@ TEST(States, PaddedVocabularyAndPlaceholders) {
   EXPECT_EQ(placeholders<Fast>(m, plan, 0).value(), 2 * (192 * 256 + 256 * 128 + 384 * 256 + 256 * 192));
   rules.placeholder_bytes = 0;
   EXPECT_EQ(placeholders<Fast>(m, resolve_plan(m, nullptr, job, rules), 0).value(), 0);
+}
+
+TEST(States, BucketsHoldEveryGradientAgain) {
+  const Model m = decoder(4, 256, 8, 2, 384, 1000);
+  Rules rules;
+  rules.gradients_in_buckets = true;
+  const auto bytes = [&](const Job& job, int64_t devices) {
+    const Machine machine = cards(devices);
+    const Plan plan = resolve_plan(m, &machine, job, rules);
+    return gradient_buckets<Fast>(plan, rank_counts(m, plan, 0)).value();
+  };
+  EXPECT_EQ(bytes({}, 4), 2 * m.counts.parameters);
+  EXPECT_EQ(bytes({}, 1), 0);
+  Job job;
+  job.gradient_dtype = "fp32";
+  EXPECT_EQ(bytes(job, 2), 4 * m.counts.parameters);
+  job.zero = 1;
+  EXPECT_EQ(bytes(job, 2), 0);
 }
 
 TEST(Step, MoreShardsNeverNeedMoreForStates) {
