@@ -36,6 +36,8 @@ TrainingFlops training_flops(const Model& model, const Plan& plan) {
                              ? static_cast<double>(a.heads * (a.nope_head_dim + a.rope_head_dim + a.value_head_dim))
                              : static_cast<double>(a.heads * (a.head_dim + a.value_head_dim));
     core_forward += 2 * reach * width;
+    // A decoder attends to as many encoder tokens as it has of its own.
+    if (a.cross) core_forward += 2 * static_cast<double>(plan.sequence) * width;
   }
   out.attention_per_token = 3 * core_forward;
   if (plan.recompute == Recompute::full) out.recompute_per_token = 2 * (multiplying - tied) + core_forward;

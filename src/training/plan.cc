@@ -233,6 +233,7 @@ void resolve_groups(const Model& model, const Machine* machine, const Job& job, 
   // Experts.
   int64_t experts = 0;
   for (const LayerKind& kind : model.kinds) experts = std::max(experts, kind.mlp.experts);
+  plan.experts = experts > 0;
   if (plan.ep > 1 && experts == 0) {
     refuse("--expert-parallel", fmt::format("{}", plan.ep), fmt::format("needs a mixture of experts; {} is dense", model.name), "1");
   }

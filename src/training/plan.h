@@ -35,6 +35,7 @@ struct Plan {
   int64_t tp = 1, cp = 1, pp = 1, vpp = 1, ep = 1, etp = 1, dp = 1;
   bool sequence_parallel = false;
   Schedule schedule = Schedule::one_f_one_b;
+  bool experts = false;                     ///< the model has routed experts
   int64_t zero = 0;
   int64_t shard_group = 1;                  ///< ranks over which ZeRO divides: dp * cp, or the hybrid shard group
   Recompute recompute = Recompute::none;

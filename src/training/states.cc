@@ -1,6 +1,8 @@
 #include "training/states.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 namespace vram {
 namespace {
@@ -84,8 +86,13 @@ int64_t local_elements(const Tensor& t, const Model& model, const Plan& plan, in
   switch (t.shard) {
     case Shard::replicated: return n;
     case Shard::column:
-    case Shard::row:
-    case Shard::vocab: return ceil_div(n, plan.tp);
+    case Shard::row: return ceil_div(n, plan.tp);
+    case Shard::vocab: {
+      const int64_t multiple = plan.textbook ? 1 : plan.rules.vocabulary_multiple;
+      if (multiple == 1) return ceil_div(n, plan.tp);
+      const int64_t rows = std::max<int64_t>(1, t.shape.front());
+      return checked_mul(ceil_div(rows, multiple * plan.tp) * multiple, n / rows);
+    }
     case Shard::kv_column: {
       int64_t heads = plan.tp;
       if (layer >= 0) heads = std::max<int64_t>(1, model.layer(layer).attention.kv_heads);
@@ -185,6 +192,87 @@ UnitCounts edge_counts(const Model& model, const Plan& plan, bool first) {
 
 UnitCounts embedding_counts(const Model& model, const Plan& plan) { return edge_counts(model, plan, true); }
 UnitCounts head_counts(const Model& model, const Plan& plan) { return edge_counts(model, plan, false); }
+
+namespace {
+
+// Which tensors of a layer a stack with fused projections holds as one matrix.
+int fused_with(const Tensor& t) {
+  switch (t.role) {
+    case Role::attention_q:
+    case Role::attention_k:
+    case Role::attention_v: return 1;
+    case Role::mlp_gate:
+    case Role::mlp_up: return 2;
+    case Role::expert_gate:
+    case Role::expert_up: return 3;
+    case Role::shared_expert: return t.shard == Shard::column ? 4 : 0;
+    default: return 0;
+  }
+}
+
+// Rows and columns of the matrices of one layer, each with the layer's copies left out.
+void matrix_shapes(const TensorGroup& group, const Model& model, const Plan& plan, int64_t layer,
+                   std::set<std::pair<int64_t, int64_t>>& shapes) {
+  std::map<std::pair<int, int64_t>, int64_t> fused;  // (family, columns) -> rows
+  for (const Tensor& t : group.tensors) {
+    if (!t.learned || !t.linear || t.shape.size() < 2 || t.role == Role::router) continue;
+    int64_t one = local_elements(t, model, plan, layer);
+    if (is_expert(t)) one /= std::max<int64_t>(1, local_experts(t, plan));
+    for (size_t i = 0; i + 2 < t.shape.size(); ++i) one /= std::max<int64_t>(1, t.shape[i]);
+    const bool row = t.shard == Shard::row || t.shard == Shard::expert_row;
+    const int64_t rows = row ? t.shape[t.shape.size() - 2] : one / std::max<int64_t>(1, t.shape.back());
+    const int64_t columns = one / std::max<int64_t>(1, rows);
+    // Latent attention projects queries and keys from different inputs: nothing to fuse there.
+    const bool latent = layer >= 0 && model.layer(layer).attention.kind == AttentionKind::mla;
+    const int family = latent && fused_with(t) == 1 ? 0 : fused_with(t);
+    if (family == 0) {
+      shapes.emplace(rows, columns);
+    } else {
+      fused[{family, columns}] += rows;
+    }
+  }
+  for (const auto& entry : fused) shapes.emplace(entry.second, entry.first.second);
+}
+
+}  // namespace
+
+template <Number N>
+N placeholders(const Model& model, const Plan& plan, int64_t rank) {
+  if (plan.rules.placeholder_bytes == 0 || plan.frozen() || plan.textbook || !model.shape_known) return N(0);
+  std::set<std::pair<int64_t, int64_t>> shapes;
+  const auto stages = stage_layers(model.layers(), plan);
+  for (const TensorGroup& group : model.tensors) {
+    if (group.layers.empty() || (group.part != TensorGroup::Part::text && group.part != TensorGroup::Part::encoder)) continue;
+    const auto mine = [&](int64_t layer) {
+      for (const StageLayers& s : stages[static_cast<size_t>(rank)]) {
+        if (layer >= s.first && layer < s.first + s.count) return true;
+      }
+      return false;
+    };
+    const auto at = std::find_if(group.layers.begin(), group.layers.end(), mine);
+    if (at != group.layers.end()) matrix_shapes(group, model, plan, *at, shapes);
+  }
+  int64_t numbers = 0;
+  for (const auto& shape : shapes) numbers = checked_add(numbers, checked_mul(shape.first, shape.second));
+  return N(plan.rules.placeholder_bytes) * N::symbol("P_shapes", numbers);
+}
+
+template Fast placeholders<Fast>(const Model&, const Plan&, int64_t);
+template Traced placeholders<Traced>(const Model&, const Plan&, int64_t);
+
+template <Number N>
+N gradient_buckets(const Plan& plan, const RankCounts& counts) {
+  if (!plan.rules.gradients_in_buckets || plan.textbook || plan.zero > 0) return N(0);
+  const auto of = [&](const ClassCounts& c, int64_t replicas, const char* symbol) {
+    if (replicas <= 1) return N(0);
+    if (plan.frozen()) return N(plan.adapters.bytes) * N::symbol("P_adapters", c.adapters);
+    return N(plan.gradient_bytes) * N::symbol(symbol, c.parameters);
+  };
+  return of(counts.dense, plan.dp * plan.cp, "P") + of(counts.expert, plan.expert_dp(), "P_e");
+}
+
+template Fast gradient_buckets<Fast>(const Plan&, const RankCounts&);
+template Traced gradient_buckets<Traced>(const Plan&, const RankCounts&);
 
 template <Number N>
 N optimizer_bytes(const Plan& plan, N parameters, const ClassCounts& counts) {

@@ -16,10 +16,14 @@ Overheads overheads(const Plan& plan, const Device* device, const Constants& con
     out.context.push_back(constants.get_or_default("cuda_context_bytes", arch));
     out.workspace.push_back(constants.get_or_default("cublas_workspace_bytes", arch));
   }
-  for (const std::string& id : plan.rules.workspace_constants) {
-    const size_t dot = id.find(".*");
-    out.workspace.push_back(dot == std::string::npos ? constants.get(id) : constants.get_or_default(id.substr(0, dot), arch));
-  }
+  const auto workspaces = [&](const std::vector<std::string>& ids) {
+    for (const std::string& id : ids) {
+      const size_t dot = id.find(".*");
+      out.workspace.push_back(dot == std::string::npos ? constants.get(id) : constants.get_or_default(id.substr(0, dot), arch));
+    }
+  };
+  workspaces(plan.rules.workspace_constants);
+  if (plan.experts) workspaces(plan.rules.expert_workspace_constants);
   const auto communicator = [&](int64_t ranks) {
     if (ranks > 1) out.communication.push_back(constants.get(ranks == 2 ? "nccl_bytes.pair" : "nccl_bytes.group"));
   };
@@ -56,6 +60,8 @@ LayerOptions layer_options(const Plan& plan) {
   o.dequantize = plan.task == Task::qlora;
   o.hidden_dropout = plan.hidden_dropout;
   o.attention_dropout = plan.attention_dropout;
+  o.vocabulary_multiple = plan.rules.vocabulary_multiple;
+  o.placeholder_bytes = plan.frozen() ? 0 : plan.rules.placeholder_bytes;
   return o;
 }
 
@@ -259,6 +265,14 @@ class StepBuilder {
     for (State<N>& s : model_states<N>(model_, plan_, counts)) {
       if (s.gradient && gradients_appear() && !plan_.frozen()) continue;
       program_.allocate(main, program_.storage(std::move(s.storage)));
+    }
+    if (const N kept = placeholders<N>(model_, plan_, rank_); kept.value() > 0) {
+      program_.allocate(main, program_.storage({.name = "placeholders of weight gradients", .owner = "workspaces",
+                                                .category = Category::workspace, .bytes = kept}));
+    }
+    if (const N buckets = gradient_buckets<N>(plan_, counts); buckets.value() > 0) {
+      program_.allocate(main, program_.storage({.name = "gradients in reduction buckets", .owner = "communicators",
+                                                .category = Category::communication, .bytes = buckets}));
     }
     constant_lines(main, overheads_.context, "process", Category::context);
     constant_lines(main, overheads_.workspace, "workspaces", Category::workspace);
@@ -536,7 +550,7 @@ StepTables step_tables(const Model& model, const Plan& plan, const Overheads& ov
     for (const State<Fast>& s : model_states<Fast>(model, plan, counts)) {
       if (s.storage.tier == Tier::device && !(s.gradient && appear)) states = states + s.storage.bytes;
     }
-    r.states = states.value();
+    r.states = (states + placeholders<Fast>(model, plan, rank) + gradient_buckets<Fast>(plan, counts)).value();
     if (plan.rules.step_copy_bytes > 0 && plan.zero >= 1 && plan.zero <= 2 && !plan.frozen() && plan.gradient_bytes < 4 &&
         !plan.textbook) {
       r.step = checked_mul(plan.rules.step_copy_bytes,

@@ -321,11 +321,15 @@ Case random_case() {
   rules.kernels.norm_fused = *rc::gen::arbitrary<bool>();
   rules.kernels.swiglu_fused = *rc::gen::arbitrary<bool>();
   rules.kernels.loss = *rc::gen::element(KernelChoice::Loss::upcast, KernelChoice::Loss::vocab_parallel, KernelChoice::Loss::fused,
-                                         KernelChoice::Loss::plain);
+                                         KernelChoice::Loss::plain, KernelChoice::Loss::vocab_parallel_compiled);
   rules.kernels.logits_kept = *rc::gen::arbitrary<bool>();
   rules.gradients_from_start = *rc::gen::arbitrary<bool>();
   rules.reduce_bytes = *rc::gen::element<int64_t>(0, 4);
   rules.step_copy_bytes = *rc::gen::element<int64_t>(0, 4);
+  rules.gradients_in_buckets = *rc::gen::arbitrary<bool>();
+  rules.placeholder_bytes = *rc::gen::element<int64_t>(0, 2);
+  rules.vocabulary_multiple = *rc::gen::element<int64_t>(1, 128);
+  rules.kernels.moe_weighted_activation = *rc::gen::arbitrary<bool>();
   const Machine machine = cards(*job.tensor_parallel * pp * *rc::gen::element<int64_t>(1, 2, 8));
   c.plan = resolve_plan(c.model, &machine, job, rules);
   return c;
@@ -476,6 +480,44 @@ TEST(Step, GradientsOfAStepAreThoseOfTheRank) {
       }
     }
   }
+}
+
+TEST(States, PaddedVocabularyAndPlaceholders) {
+  // h 256, 8 heads of 32, 2 KV heads, f 384, tp 2: qkv (128+64) x 256, out 256 x 128, gate-up 384 x 256, down 256 x 192.
+  Model m = decoder(4, 256, 8, 2, 384, 1000);
+  Rules rules;
+  rules.placeholder_bytes = 2;
+  rules.vocabulary_multiple = 128;
+  Job job;
+  job.tensor_parallel = 2;
+  Plan plan = resolve_plan(m, nullptr, job, rules);
+  EXPECT_EQ(placeholders<Fast>(m, plan, 0).value(), 2 * (192 * 256 + 256 * 128 + 384 * 256 + 256 * 192));
+  EXPECT_EQ(embedding_counts(m, plan).parameters, 512 * 256);  // 1000 rows become 1024
+  // Experts: one tensor a shape however many there are; tensor parallelism inside them divides it.
+  m = decoder(4, 256, 8, 2, 384, 1000, 8);
+  job.expert_tensor_parallel = 2;
+  plan = resolve_plan(m, nullptr, job, rules);
+  EXPECT_EQ(placeholders<Fast>(m, plan, 0).value(), 2 * (192 * 256 + 256 * 128 + 384 * 256 + 256 * 192));
+  rules.placeholder_bytes = 0;
+  EXPECT_EQ(placeholders<Fast>(m, resolve_plan(m, nullptr, job, rules), 0).value(), 0);
+}
+
+TEST(States, BucketsHoldEveryGradientAgain) {
+  const Model m = decoder(4, 256, 8, 2, 384, 1000);
+  Rules rules;
+  rules.gradients_in_buckets = true;
+  const auto bytes = [&](const Job& job, int64_t devices) {
+    const Machine machine = cards(devices);
+    const Plan plan = resolve_plan(m, &machine, job, rules);
+    return gradient_buckets<Fast>(plan, rank_counts(m, plan, 0)).value();
+  };
+  EXPECT_EQ(bytes({}, 4), 2 * m.counts.parameters);
+  EXPECT_EQ(bytes({}, 1), 0);
+  Job job;
+  job.gradient_dtype = "fp32";
+  EXPECT_EQ(bytes(job, 2), 4 * m.counts.parameters);
+  job.zero = 1;
+  EXPECT_EQ(bytes(job, 2), 0);
 }
 
 TEST(Step, MoreShardsNeverNeedMoreForStates) {
