@@ -158,7 +158,7 @@ Verdict states_verdict(AmountAsked& q) {
       if (a.id != "moments") a.matches = false;  // shown beside, not what the claim counts
       if (a.id == "moments" && a.matches) q.answer.reasons.push_back({"check.why.master", {}});
     }
-    if (c.times && std::abs(*q.answer.times - static_cast<double>(*c.times)) > 0.25) return Verdict::is_false;
+    if (c.times && std::abs(*q.answer.times - *c.times) > 0.25) return Verdict::is_false;
     return first();
   }
   q.add("states", all.total(), command);

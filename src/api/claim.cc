@@ -200,13 +200,17 @@ std::string word_at(std::string_view text, size_t at) {
         known.push_back(c.id);
         known.insert(known.end(), c.aliases.begin(), c.aliases.end());
       }
-    } else if (e == "<device>" || e == "<device_one>") {
+    } else if (e == "<device>" || e == "<device_one>" || e == "<canonical>") {
       for (std::string_view name : devices.names()) known.push_back(name);
     } else if (!e.empty() && e.front() != '<') {
       known.push_back(e);
     }
   }
-  const std::string near = word.empty() || chinese ? std::string() : near_miss(word, known);
+  // Of "4xH10" the device is what was mistyped.
+  std::string wanted = word;
+  const size_t x = wanted.rfind('x');
+  if (x != std::string::npos && x > 0 && wanted.find_first_not_of("0123456789x") == x + 1) wanted.erase(0, x + 1);
+  const std::string near = word.empty() ? std::string() : near_miss(wanted, known);
   throw InputError({.field = "claim",
                     .value = std::string(claim),
                     .problem = word.empty() ? "is not understood: something is missing at its end"
@@ -318,7 +322,7 @@ void add_meaning(Claim& c, const Meaning& m) {
   } else if (m.key == "amount") {
     set_word(c, c.amount_text, m.value, "the amount");
   } else if (m.key == "times") {
-    set_once(c, c.times, number(), "the ratio");
+    set_once(c, c.times, decimal_to_double(m.value), "the ratio");
   } else if (m.key != "number" && m.key != "decimal") {
     throw std::logic_error("no meaning '" + m.key + "'");
   }

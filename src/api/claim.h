@@ -42,7 +42,7 @@ struct Claim {
   // amount
   std::string quantity;     ///< kv, kv_token, weights, gradients, optimizer, moments, states
   std::string amount_text;  ///< "16 GB"
-  std::optional<int64_t> times;  ///< "4x the weights"
+  std::optional<double> times;  ///< "4x the weights"
 
   /// "4x80GB", with another number of cards where `cards` is given.
   std::string machine() const;

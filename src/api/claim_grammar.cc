@@ -253,7 +253,9 @@ struct Grammar::Matcher {
     const bool joined = begin == at && begin > 0 && is_word(text[begin - 1]) && is_word(w.front());
     if (joined || text.compare(begin, w.size(), w) != 0) return missed(begin, w), false;
     const size_t end = begin + w.size();
-    if (is_word(w.back()) && end < text.size() && is_word(text[end])) return missed(begin, w), false;
+    // "llama-3" is one word: its first part alone is none.
+    const bool goes_on = end < text.size() && (is_word(text[end]) || (text[end] == '-' && end + 1 < text.size() && is_word(text[end + 1])));
+    if (is_word(w.back()) && goes_on) return missed(begin, w), false;
     return then(end);
   }
 

@@ -27,7 +27,7 @@ using Slot = std::function<std::vector<Taken>(std::string_view sentence, size_t 
 using Slots = std::map<std::string, Slot, std::less<>>;
 
 /// A closed grammar of sentences. Patterns are written as data:
-///   word            these letters (in Latin script up to a word's end); spaces around them do not matter
+///   word            these letters (in Latin script up to a word's end; hyphens join); spaces around them do not matter
 ///   [a b]           may be missing
 ///   (a | b c)       one of these
 ///   {a}             any number of times

@@ -226,8 +226,9 @@ std::vector<Taken> device(const Devices& devices, std::string_view text, size_t 
     const Device* d = devices.find(name);
     if (!d && plural && name.size() > 3 && name.back() == 's') d = devices.find(name.substr(0, name.size() - 1));
     if (!d) continue;
-    const bool stripped = !devices.find(name);
-    out.push_back({end, std::string(name.substr(0, name.size() - (stripped ? 1 : 0)))});
+    std::string shown(name.substr(0, name.size() - (devices.find(name) ? 0 : 1)));
+    for (char& c : shown) c = c == ' ' ? '-' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    out.push_back({end, std::move(shown)});
   }
   return out;
 }
@@ -311,6 +312,16 @@ Slots claim_slots(const Devices& devices, const Numbers& numbers) {
   slots.emplace("tokens", [](std::string_view t, size_t at) { return tokens(t, at, false); });
   slots.emplace("tokens_k", [](std::string_view t, size_t at) { return tokens(t, at, true); });
   slots.emplace("number", [&numbers](std::string_view t, size_t at) { return whole_number(numbers, t, at); });
+  slots.emplace("ratio", [&numbers](std::string_view t, size_t at) -> std::vector<Taken> {
+    static constexpr std::pair<std::string_view, std::string_view> units[] = {
+        {"x", ""}, {"times", ""}, {"-fold", ""}, {"倍", ""}};
+    auto n = numeral_at(t, at, true);
+    if (!n) n = number_word_at(numbers, t, at);
+    if (!n) return {};
+    const auto unit = unit_at(t, skip_spaces(t, n->end), units);
+    if (!unit) return {};
+    return {{unit->second, short_number(n->value)}};
+  });
   slots.emplace("decimal", [](std::string_view t, size_t at) -> std::vector<Taken> {
     const auto n = digits_at(t, at);
     if (!n || !ends_word(t, n->end)) return {};
@@ -321,7 +332,8 @@ Slots claim_slots(const Devices& devices, const Numbers& numbers) {
 }
 
 std::vector<std::string> claim_slot_names() {
-  return {"model", "canonical", "count", "device", "device_one", "memory", "tokens", "tokens_k", "number", "decimal", "amount"};
+  return {"model", "canonical", "count", "device", "device_one", "memory", "tokens", "tokens_k", "number",
+          "ratio", "decimal",   "amount"};
 }
 
 }  // namespace vram

@@ -83,15 +83,20 @@ std::string capacity(const CheckAnswer& a, const Style& style) {
   return out;
 }
 
+std::string amount_text(const CheckAmount& x, Lang lang) { return say(lang, Note{"check.amount." + x.id, x.args}); }
+
 std::string amount_line(const CheckAnswer& a, const Style& style) {
   const CheckAmount& first = a.amounts.front();
   const std::string amount = format_gib(first.bytes) + " = " + format_gb(static_cast<double>(first.bytes), 2);
+  if (a.verdict == Verdict::doubtful) {
+    std::vector<std::string> each;
+    for (const CheckAmount& x : a.amounts) each.push_back(format_gib(x.bytes) + " (" + amount_text(x, style.lang) + ")");
+    std::string list;
+    for (const std::string& x : each) list += (list.empty() ? "" : style.lang == Lang::zh ? "；" : "; ") + x;
+    return list;
+  }
   return say(style.lang, a.verdict == Verdict::is_false ? "check.is" : "check.is_so", fmt::arg("amount", amount),
              fmt::arg("claimed", a.claim.amount_text));
-}
-
-std::string amount_text(const CheckAmount& x, Lang lang) {
-  return say(lang, Note{"check.amount." + x.id, x.args});
 }
 
 std::string amounts(const CheckAnswer& a, const Style& style) {
