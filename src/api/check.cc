@@ -15,8 +15,8 @@ namespace {
 
 constexpr int64_t kUsualSequence = 4096;  // as in `fit`
 constexpr int64_t kUsualContext = 8192;
-constexpr int64_t kShortSequence = 512;   // below it hardly anything is trained
-constexpr int64_t kShortContext = 1024;   // a prompt and an answer of a chat
+constexpr int64_t kShortSequence = 512;  // below it hardly anything is trained
+constexpr int64_t kShortContext = 1024;  // a prompt and an answer of a chat
 
 Verdict of(bool holds) { return holds ? Verdict::is_true : Verdict::is_false; }
 
@@ -64,7 +64,8 @@ FitRow better(FitRow a, FitRow b) {
 }
 
 // The row of `fit` for a reading. `job` carries what the claim says of training.
-FitRow training_row(const Question& q, const Model& model, const Machine& machine, const Job& job, const std::string& id) {
+FitRow training_row(const Question& q, const Model& model, const Machine& machine, const Job& job,
+                    const std::string& id) {
   Job base = job;
   base.weights_dtype.reset();
   base.context.reset();
@@ -75,7 +76,8 @@ FitRow training_row(const Question& q, const Model& model, const Machine& machin
   }
   if (id == "full") {
     FitRow row = fit_row(model, machine, base, "full", q.constants());
-    if (q.claim.task == "pretrain") row = better(std::move(row), fit_row(model, machine, base, "pretrain", q.constants()));
+    if (q.claim.task == "pretrain")
+      row = better(std::move(row), fit_row(model, machine, base, "pretrain", q.constants()));
     return row;
   }
   FitRow row;
@@ -88,7 +90,8 @@ FitRow training_row(const Question& q, const Model& model, const Machine& machin
   return better(std::move(row), fit_row(model, machine, base, "full_offload", q.constants()));
 }
 
-FitRow serving_row(const Question& q, const Model& model, const Machine& machine, const Job& job, const std::string& dtype) {
+FitRow serving_row(const Question& q, const Model& model, const Machine& machine, const Job& job,
+                   const std::string& dtype) {
   Job base = job;
   base.weights_dtype = dtype;
   base.precision.reset();
@@ -219,7 +222,9 @@ bool any_of(const std::vector<CheckReading>& readings, std::initializer_list<std
 
 // A claim that leaves the task open is true where it holds for training and for inference alike.
 Verdict of_open_task(CheckAnswer& a, const std::vector<Verdict>& said) {
-  const auto is = [&](Verdict v) { return std::count(said.begin(), said.end(), v) == static_cast<std::ptrdiff_t>(said.size()); };
+  const auto is = [&](Verdict v) {
+    return std::count(said.begin(), said.end(), v) == static_cast<std::ptrdiff_t>(said.size());
+  };
   if (is(Verdict::is_true)) return Verdict::is_true;
   if (is(Verdict::is_false)) return Verdict::is_false;
   a.reasons.push_back({"check.why.task", {}});
@@ -264,7 +269,8 @@ void answer_capacity(CheckAnswer& a, Question& q) {
 
   // What everybody asks next of training: the states alone.
   if (c.task == "full" || c.task == "pretrain" || c.task == "tune" || c.task.empty()) {
-    const auto full = std::find_if(a.readings.begin(), a.readings.end(), [](const CheckReading& r) { return r.id == "full"; });
+    const auto full =
+        std::find_if(a.readings.begin(), a.readings.end(), [](const CheckReading& r) { return r.id == "full"; });
     if (full != a.readings.end() && full->row.possible) {
       const Model& sized = q.bare ? *q.bare : q.model;
       Job states;
@@ -302,7 +308,8 @@ std::vector<std::string> CheckAnswer::assumed(Lang lang) const {
   if (!stand_in.empty()) out.push_back(say(lang, "check.stand_in", fmt::arg("model", stand_in)));
   if (claim.kind == Claim::Kind::capacity) {
     if (!claim.context && sequence > 0) {
-      out.push_back(say(lang, "check.settings", fmt::arg("sequence", with_commas(sequence)), fmt::arg("context", with_commas(context))));
+      out.push_back(say(lang, "check.settings", fmt::arg("sequence", with_commas(sequence)),
+                        fmt::arg("context", with_commas(context))));
     }
   }
   if (model && stand_in.empty()) {

@@ -18,9 +18,9 @@ std::string_view verdict_name(Verdict verdict);  ///< "true", "false", "doubtful
 
 /// One way to read a capacity claim, with its account.
 struct CheckReading {
-  std::string id;        ///< full, offload, lora, qlora, serving, quantized_serving
-  std::string precision; ///< of the weights, for serving: "bf16", "int4"
-  FitRow row;            ///< as `fit` answers it
+  std::string id;         ///< full, offload, lora, qlora, serving, quantized_serving
+  std::string precision;  ///< of the weights, for serving: "bf16", "int4"
+  FitRow row;             ///< as `fit` answers it
   Verdict holds = Verdict::is_false;
   bool claimed = false;  ///< what the claim says
 };

@@ -13,9 +13,9 @@
 namespace vram {
 namespace {
 
-constexpr double kSlack = 0.015;       // of figures that people round
-constexpr double kNearEnough = 0.10;   // of a stand-in's size
-constexpr int64_t kGroupedHeads = 8;   // KV heads of nearly every grouped model
+constexpr double kSlack = 0.015;      // of figures that people round
+constexpr double kNearEnough = 0.10;  // of a stand-in's size
+constexpr int64_t kGroupedHeads = 8;  // KV heads of nearly every grouped model
 constexpr const char* kAmple = "64x80GiB";
 
 std::string shell(const std::string& word) {
@@ -28,7 +28,8 @@ struct AmountAsked {
   const Knowledge& knowledge;
   CheckAnswer& answer;
 
-  void add(std::string id, Bytes bytes, std::string command, std::vector<std::pair<std::string, std::string>> args = {}) {
+  void add(std::string id, Bytes bytes, std::string command,
+           std::vector<std::pair<std::string, std::string>> args = {}) {
     CheckAmount a{std::move(id), std::move(args), bytes, false, false, std::move(command)};
     a.matches = amount_matches(claim.amount_text, bytes, a.binary);
     answer.amounts.push_back(std::move(a));
@@ -61,7 +62,9 @@ void add_kv(AmountAsked& q, const Model& model, const Job& described, const std:
   const bool token = c.quantity == "kv_token";
   const Bytes bytes = token ? a.kv_bytes_per_token : checked_mul(a.kv_bytes_per_request, c.users.value_or(1));
   q.add(id, bytes, command_of("serve", job),
-        {{"tokens", with_commas(*job.context)}, {"requests", with_commas(c.users.value_or(1))}, {"heads", with_commas(kv_heads)}});
+        {{"tokens", with_commas(*job.context)},
+         {"requests", with_commas(c.users.value_or(1))},
+         {"heads", with_commas(kv_heads)}});
 }
 
 int64_t kv_heads_of(const Model& model) {
@@ -96,10 +99,12 @@ Verdict kv_verdict(AmountAsked& q) {
     job.heads = heads;
     job.head_dim = attention.head_dim;
     job.kv_heads = kv;
-    add_kv(q, resolve_model(job, q.knowledge.environment()), job, kv == heads ? std::string(id) + "_mha" : std::string(id) + "_gqa", kv);
+    add_kv(q, resolve_model(job, q.knowledge.environment()), job,
+           kv == heads ? std::string(id) + "_mha" : std::string(id) + "_gqa", kv);
   }
   q.answer.reasons.push_back({"check.why.kv_heads", {}});
-  const auto matching = std::count_if(q.answer.amounts.begin(), q.answer.amounts.end(), [](const CheckAmount& a) { return a.matches; });
+  const auto matching =
+      std::count_if(q.answer.amounts.begin(), q.answer.amounts.end(), [](const CheckAmount& a) { return a.matches; });
   if (matching == 0) return Verdict::is_false;
   return matching == static_cast<std::ptrdiff_t>(choices.size()) ? Verdict::is_true : Verdict::doubtful;
 }
@@ -218,9 +223,11 @@ bool amount_matches(const std::string& amount, Bytes bytes, bool& binary) {
   const std::string digits = amount.substr(0, space), unit = amount.substr(space + 1);
   const double claimed = decimal_to_double(digits);
   const size_t point = digits.find('.');
-  const double half = 0.5 * std::pow(10.0, point == std::string::npos ? 0 : -static_cast<double>(digits.size() - point - 1));
+  const double half =
+      0.5 * std::pow(10.0, point == std::string::npos ? 0 : -static_cast<double>(digits.size() - point - 1));
   const double slack = std::max(half, kSlack * claimed);
-  const size_t power = unit == "B" ? 0 : std::string("kMGT").find(static_cast<char>(unit[0] == 'K' ? 'k' : unit[0])) + 1;
+  const size_t power =
+      unit == "B" ? 0 : std::string("kMGT").find(static_cast<char>(unit[0] == 'K' ? 'k' : unit[0])) + 1;
   const auto near = [&](double base) {
     // Of a single digit, half of it would be a wide range: "2 GB" is no 1.6 GB.
     return std::abs(static_cast<double>(bytes) / std::pow(base, power) - claimed) <= std::min(slack, 0.1 * claimed);
@@ -255,11 +262,16 @@ void answer_amount(CheckAnswer& a, const ClaimModel& model, const Knowledge& kno
   AmountAsked q{a.claim, model, knowledge, a};
   const std::string& quantity = a.claim.quantity;
   const bool kv = quantity == "kv" || quantity == "kv_token";
-  if (!kv && (a.claim.context || a.claim.users)) refuse(a.claim, "names a context, on which this amount does not depend");
+  if (!kv && (a.claim.context || a.claim.users))
+    refuse(a.claim, "names a context, on which this amount does not depend");
   if (!kv) a.stand_in.clear();  // only the size counts
   a.verdict = kv ? kv_verdict(q) : quantity == "weights" ? weights_verdict(q) : states_verdict(q);
-  const auto written = std::find_if(a.amounts.begin(), a.amounts.end(), [](const CheckAmount& x) { return x.matches && x.binary; });
-  if (written != a.amounts.end()) a.reasons.push_back({"check.why.binary", {{"bytes", format_gib(written->bytes)}, {"decimal", format_gb(static_cast<double>(written->bytes))}}});
+  const auto written =
+      std::find_if(a.amounts.begin(), a.amounts.end(), [](const CheckAmount& x) { return x.matches && x.binary; });
+  if (written != a.amounts.end())
+    a.reasons.push_back(
+        {"check.why.binary",
+         {{"bytes", format_gib(written->bytes)}, {"decimal", format_gb(static_cast<double>(written->bytes))}}});
 }
 
 }  // namespace vram

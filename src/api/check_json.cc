@@ -31,9 +31,8 @@ Document reading_json(const CheckAnswer& a, const CheckReading& r) {
 Document to_json(const CheckAnswer& a) {
   const Claim& c = a.claim;
   static constexpr const char* kinds[] = {"capacity", "amount", "concept"};
-  Document out{Document::Object{{"claim", c.text},
-                                {"verdict", std::string(verdict_name(a.verdict))},
-                                {"kind", kinds[static_cast<int>(c.kind)]}}};
+  Document out{Document::Object{
+      {"claim", c.text}, {"verdict", std::string(verdict_name(a.verdict))}, {"kind", kinds[static_cast<int>(c.kind)]}}};
   if (c.kind == Claim::Kind::concept_row) {
     const ConceptClaim& row = ClaimBook::builtin().concepts[c.row];
     out.set("id", row.id);
@@ -52,7 +51,9 @@ Document to_json(const CheckAnswer& a) {
     static constexpr const char* needs[] = {"none", "needs", "needs_only", "needs_at_least"};
     out.set("negated", c.negated);
     out.set("need", needs[static_cast<int>(c.need)]);
-    out.set("machine", Document::Object{{"text", a.machine->text}, {"device", a.machine->device.name}, {"cards", a.machine->cards()}});
+    out.set(
+        "machine",
+        Document::Object{{"text", a.machine->text}, {"device", a.machine->device.name}, {"cards", a.machine->cards()}});
     out.set("reading", a.claimed() ? Document(a.claimed()->id) : Document());
     Document::Array readings, held;
     for (const CheckReading& r : a.readings) {
@@ -72,7 +73,8 @@ Document to_json(const CheckAnswer& a) {
     out.set("claimed", c.amount_text);
     Document::Array amounts;
     for (const CheckAmount& x : a.amounts) {
-      amounts.emplace_back(Document::Object{{"id", x.id}, {"bytes", x.bytes}, {"matches", x.matches}, {"command", x.command}});
+      amounts.emplace_back(
+          Document::Object{{"id", x.id}, {"bytes", x.bytes}, {"matches", x.matches}, {"command", x.command}});
     }
     out.set("amounts", std::move(amounts));
     if (a.times) out.set("optimizer_over_weights", *a.times);

@@ -191,7 +191,10 @@ std::string word_at(std::string_view text, size_t at) {
   const bool chinese = has_chinese(claim);
   const auto form = std::find_if(data.book.forms.begin(), data.book.forms.end(),
                                  [&](const ClaimForm& f) { return f.id == r.nearest; });
-  const std::string shows = form == data.book.forms.end() ? "" : (chinese ? form->shows_zh : form->shows_en) + ", ";
+  const std::string shows = [&] {
+    const ClaimForm& f = form == data.book.forms.end() ? data.book.forms.front() : *form;
+    return (chinese ? f.shows_zh : f.shows_en) + ", ";
+  }();
   const std::string word = word_at(sentence, r.furthest);
   std::vector<std::string_view> known;
   for (const std::string& e : r.expected) {
@@ -240,7 +243,8 @@ void add_task(Claim& c, const std::string& task) {
   }
   if (task == "run" || task == c.task) return;
   if ((c.task == "serve") != (task == "serve")) refuse(c.text, "says both inference and training");
-  if (c.task != "qlora" && task != "qlora" && c.task != "lora" && task != "lora" && c.task != "tune" && task != "tune") {
+  if (c.task != "qlora" && task != "qlora" && c.task != "lora" && task != "lora" && c.task != "tune" &&
+      task != "tune") {
     // "train from scratch" says train as well.
     c.task = "pretrain";
     return;
@@ -280,9 +284,8 @@ void add_meaning(Claim& c, const Meaning& m) {
   } else if (m.key == "canonical") {
     std::string rest = m.value;
     std::vector<int64_t> counts;
-    for (size_t x = rest.find('x'); x != std::string::npos && counts.size() < 2 &&
-                                    rest.find_first_not_of("0123456789") == x;
-         x = rest.find('x')) {
+    for (size_t x = rest.find('x');
+         x != std::string::npos && counts.size() < 2 && rest.find_first_not_of("0123456789") == x; x = rest.find('x')) {
       counts.push_back(std::stoll(rest.substr(0, x)));
       rest.erase(0, x + 1);
     }
@@ -332,7 +335,8 @@ void check_capacity(Claim& c) {
   if (c.model.empty()) refuse(c.text, "names no model", "a catalogue id such as Llama-3.1-70B, or a size such as 70B");
   if (c.device.empty()) refuse(c.text, "names no cards", "cards such as 8xH100, 4x80GB or \"one 4090\"");
   if (c.count == 0) c.count = 1;
-  const bool training = c.task == "full" || c.task == "pretrain" || c.task == "tune" || c.task == "lora" || c.task == "qlora";
+  const bool training =
+      c.task == "full" || c.task == "pretrain" || c.task == "tune" || c.task == "lora" || c.task == "qlora";
   if (training && c.users) refuse(c.text, "asks for users of a training job");
   if (!training && !c.offload.empty()) {
     if (!c.task.empty()) refuse(c.text, "speaks of offload, which is known here of training only");

@@ -28,9 +28,9 @@ struct Claim {
   size_t row = 0;      ///< index into ClaimBook::concepts
   bool right = false;  ///< what is said is the correct statement itself
   // capacity and amount
-  std::string model;        ///< catalogue id, or a size: "70B"
-  bool size_only = false;   ///< `model` is a size
-  bool negated = false;     ///< "can't", "does not"
+  std::string model;       ///< catalogue id, or a size: "70B"
+  bool size_only = false;  ///< `model` is a size
+  bool negated = false;    ///< "can't", "does not"
   Need need = Need::none;
   int64_t nodes = 0, count = 0;  ///< 0 nodes: not said
   std::string device;            ///< "H100", "80GB"
@@ -40,8 +40,8 @@ struct Claim {
   std::optional<std::string> optimizer, recompute;
   std::optional<int64_t> context, users, zero, micro_batch;
   // amount
-  std::string quantity;     ///< kv, kv_token, weights, gradients, optimizer, moments, states
-  std::string amount_text;  ///< "16 GB"
+  std::string quantity;         ///< kv, kv_token, weights, gradients, optimizer, moments, states
+  std::string amount_text;      ///< "16 GB"
   std::optional<double> times;  ///< "4x the weights"
 
   /// "4x80GB", with another number of cards where `cards` is given.
@@ -54,12 +54,12 @@ struct ConceptClaim {
   struct Figure {
     std::string name;  ///< stands in the texts as {name}
     std::string verb;
-    Document job;      ///< as a job file; null: none
+    Document job;                    ///< as a job file; null: none
     std::vector<std::string> words;  ///< search words of gpus and models
-    std::string path;  ///< "states_whole_model.total_bytes" in the verb's JSON
-    std::string unit;  ///< GiB, GB, count, number
+    std::string path;                ///< "states_whole_model.total_bytes" in the verb's JSON
+    std::string unit;                ///< GiB, GB, count, number
   };
-  std::string id;  ///< "kv-grows-linearly"
+  std::string id;       ///< "kv-grows-linearly"
   std::string verdict;  ///< "false" or "doubtful"
   std::string claim_en, claim_zh;
   std::string truth_en, truth_zh;

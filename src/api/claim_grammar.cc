@@ -32,8 +32,9 @@ size_t length_of_character(std::string_view text, size_t at) {
 
 // Marks that only separate. Those of Latin script are kept where they are part of a number or a name.
 bool separates(std::string_view c) {
-  static constexpr std::string_view marks[] = {"，", "。", "！", "？", "、", "；", "：", "（", "）", "“", "”", "‘",
-                                               "「", "」", "《", "》", "…",  "—",  "–",  "·",  "\u00a0", "\u3000"};
+  static constexpr std::string_view marks[] = {"，", "。", "！", "？", "、",     "；",    "：", "（",
+                                               "）", "“",  "”",  "‘",  "「",     "」",    "《", "》",
+                                               "…",  "—",  "–",  "·",  "\u00a0", "\u3000"};
   return std::find(std::begin(marks), std::end(marks), c) != std::end(marks);
 }
 
@@ -254,7 +255,8 @@ struct Grammar::Matcher {
     if (joined || text.compare(begin, w.size(), w) != 0) return missed(begin, w), false;
     const size_t end = begin + w.size();
     // "llama-3" is one word: its first part alone is none.
-    const bool goes_on = end < text.size() && (is_word(text[end]) || (text[end] == '-' && end + 1 < text.size() && is_word(text[end + 1])));
+    const bool goes_on = end < text.size() &&
+                         (is_word(text[end]) || (text[end] == '-' && end + 1 < text.size() && is_word(text[end + 1])));
     if (is_word(w.back()) && goes_on) return missed(begin, w), false;
     return then(end);
   }

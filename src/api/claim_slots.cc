@@ -60,12 +60,12 @@ std::optional<Read> digits_at(std::string_view text, size_t at) {
   return Read{decimal_to_double(plain), end};
 }
 
-// Chinese numerals and mixtures with digits: "四", "十六", "一千七百五十亿", "700亿", "1.5万亿". `digits_alone`: whether
-// plain digits without a Chinese part count as well.
+// Chinese numerals and mixtures with digits: "四", "十六", "一千七百五十亿", "700亿", "1.5万亿". `digits_alone`:
+// whether plain digits without a Chinese part count as well.
 std::optional<Read> numeral_at(std::string_view text, size_t at, bool digits_alone) {
-  static constexpr std::pair<std::string_view, double> digits[] = {
-      {"零", 0}, {"一", 1}, {"二", 2}, {"两", 2}, {"三", 3}, {"四", 4},
-      {"五", 5}, {"六", 6}, {"七", 7}, {"八", 8}, {"九", 9}};
+  static constexpr std::pair<std::string_view, double> digits[] = {{"零", 0}, {"一", 1}, {"二", 2}, {"两", 2},
+                                                                   {"三", 3}, {"四", 4}, {"五", 5}, {"六", 6},
+                                                                   {"七", 7}, {"八", 8}, {"九", 9}};
   static constexpr std::pair<std::string_view, double> tens[] = {
       {"十", 10}, {"百", 100}, {"千", 1e3}, {"万", 1e4}, {"亿", 1e8}};
   double total = 0, section = 0;
@@ -136,8 +136,8 @@ std::string short_number(double value) { return fmt::format("{:.10g}", value); }
 
 // The first of `units` that stands at `at` as a word.
 template <size_t N>
-std::optional<std::pair<std::string_view, size_t>> unit_at(std::string_view text, size_t at,
-                                                           const std::pair<std::string_view, std::string_view> (&units)[N]) {
+std::optional<std::pair<std::string_view, size_t>> unit_at(
+    std::string_view text, size_t at, const std::pair<std::string_view, std::string_view> (&units)[N]) {
   for (const auto& [spelling, unit] : units) {
     if (text.compare(at, spelling.size(), spelling) == 0 && ends_word(text, at + spelling.size())) {
       return std::make_pair(unit, at + spelling.size());
@@ -278,7 +278,7 @@ std::vector<Taken> tokens(std::string_view text, size_t at, bool marked) {
 
 std::vector<Taken> amount(std::string_view text, size_t at) {
   static constexpr std::pair<std::string_view, std::string_view> units[] = {
-      {"gib", "GiB"}, {"gb", "GB"},   {"g", "GB"}, {"tib", "TiB"}, {"tb", "TB"},           {"mib", "MiB"},
+      {"gib", "GiB"}, {"gb", "GB"},   {"g", "GB"},  {"tib", "TiB"}, {"tb", "TB"},        {"mib", "MiB"},
       {"mb", "MB"},   {"kib", "KiB"}, {"kb", "kB"}, {"bytes", "B"}, {"gigabytes", "GB"}, {"t", "TB"}};
   const auto n = digits_at(text, at);
   if (!n || n->value <= 0) return {};
@@ -332,8 +332,8 @@ Slots claim_slots(const Devices& devices, const Numbers& numbers) {
 }
 
 std::vector<std::string> claim_slot_names() {
-  return {"model", "canonical", "count", "device", "device_one", "memory", "tokens", "tokens_k", "number",
-          "ratio", "decimal",   "amount"};
+  return {"model",  "canonical", "count",  "device", "device_one", "memory",
+          "tokens", "tokens_k",  "number", "ratio",  "decimal",    "amount"};
 }
 
 }  // namespace vram

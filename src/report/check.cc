@@ -9,13 +9,21 @@ namespace {
 
 Tone tone_of(Verdict v) { return v == Verdict::is_true ? Tone::good : v == Verdict::is_false ? Tone::bad : Tone::warn; }
 
-std::string verdict_text(Verdict v, Lang lang) { return std::string(text(lang, "check.verdict." + std::string(verdict_name(v)))); }
+std::string verdict_text(Verdict v, Lang lang) {
+  return std::string(text(lang, "check.verdict." + std::string(verdict_name(v))));
+}
 
 std::string colon(Lang lang) { return lang == Lang::zh ? "：" : ": "; }
 
 std::string reading_text(const CheckReading& r, Lang lang) {
   const std::string precision = r.precision == "checkpoint" ? std::string(text(lang, "check.published")) : r.precision;
   return say(lang, "check.reading." + r.id, fmt::arg("precision", precision));
+}
+
+std::string row_name(const CheckReading& r, Lang lang) {
+  const std::string precision =
+      r.precision == "checkpoint" ? std::string(text(lang, "check.row_published")) : r.precision;
+  return say(lang, "check.row." + r.id, fmt::arg("precision", precision));
 }
 
 std::string how_text(const CheckReading& r, const Style& style) {
@@ -33,14 +41,17 @@ std::string capacity_line(const CheckAnswer& a, const Style& style) {
   const Lang lang = style.lang;
   const CheckReading* claimed = a.claimed();
   if (!claimed) {
-    const char* id = a.verdict == Verdict::doubtful ? "check.open" : (a.verdict == Verdict::is_true) != a.claim.negated ? "check.open_true" : "check.open_false";
+    const char* id = a.verdict == Verdict::doubtful                       ? "check.open"
+                     : (a.verdict == Verdict::is_true) != a.claim.negated ? "check.open_true"
+                                                                          : "check.open_false";
     return std::string(text(lang, id));
   }
   const std::string reading = reading_text(*claimed, lang);
   if (!claimed->row.possible) return say(lang, "check.impossible", fmt::arg("reading", reading));
   if (a.claim.users && claimed->row.concurrency > 0) {
-    return say(lang, "check.carries", fmt::arg("reading", reading), fmt::arg("k", with_commas(claimed->row.concurrency)),
-               fmt::arg("context", with_commas(a.context)), fmt::arg("users", with_commas(*a.claim.users)));
+    return say(lang, "check.carries", fmt::arg("reading", reading),
+               fmt::arg("k", with_commas(claimed->row.concurrency)), fmt::arg("context", with_commas(a.context)),
+               fmt::arg("users", with_commas(*a.claim.users)));
   }
   return say(lang, claimed->row.fits ? "check.takes" : "check.needs", fmt::arg("reading", reading),
              fmt::arg("needed", format_gib(claimed->row.needed, 1)), fmt::arg("available", format_gib(a.usable, 1)));
@@ -57,26 +68,29 @@ std::string capacity(const CheckAnswer& a, const Style& style) {
                {std::string(text(lang, "fit.column.how"))}});
   std::vector<std::string> held;
   for (const CheckReading& r : a.readings) {
-    const std::string name = reading_text(r, lang);
-    if (r.holds == Verdict::is_true) held.push_back(name);
-    const Cell title(name + (r.claimed ? " (" + std::string(text(lang, "check.claimed")) + ")" : ""), r.claimed ? Tone::strong : Tone::plain);
-    const std::string_view fits = r.holds == Verdict::doubtful ? "check.verdict.doubtful" : r.holds == Verdict::is_true ? "word.yes" : "word.no";
+    if (r.holds == Verdict::is_true) held.push_back(reading_text(r, lang));
+    const Cell title((r.claimed ? "> " : "  ") + row_name(r, lang), r.claimed ? Tone::strong : Tone::plain);
+    const std::string_view fits = r.holds == Verdict::doubtful  ? "check.verdict.doubtful"
+                                  : r.holds == Verdict::is_true ? "word.yes"
+                                                                : "word.no";
     if (!r.row.possible) {
       table.row({title, Cell(text(lang, "word.no"), Tone::dim), "", "", "", Cell(how_text(r, style), Tone::dim)});
       continue;
     }
     table.row({title, Cell(text(lang, fits), tone_of(r.holds)),
-               bar(style, static_cast<double>(r.row.needed), static_cast<double>(a.usable), 9), format_gib(r.row.needed, 1),
-               format_gib(r.row.room, 1), how_text(r, style)});
+               bar(style, static_cast<double>(r.row.needed), static_cast<double>(a.usable), 9),
+               format_gib(r.row.needed, 1), format_gib(r.row.room, 1), how_text(r, style)});
     if (style.explain) table.note(r.row.command);
   }
   out += table.render(style);
   if (a.states > 0) {
     const int64_t cards = a.machine->cards();
-    out += "\n" + paragraph(style, cards > 1 ? say(lang, "check.states", fmt::arg("states", format_gb(static_cast<double>(a.states))),
-                                                  fmt::arg("each", format_gb(static_cast<double>(a.states_per_card))),
-                                                  fmt::arg("cards", with_commas(cards)))
-                                            : say(lang, "check.states_one", fmt::arg("states", format_gb(static_cast<double>(a.states)))));
+    out += "\n" + paragraph(style, cards > 1 ? say(lang, "check.states",
+                                                   fmt::arg("states", format_gb(static_cast<double>(a.states))),
+                                                   fmt::arg("each", format_gb(static_cast<double>(a.states_per_card))),
+                                                   fmt::arg("cards", with_commas(cards)))
+                                             : say(lang, "check.states_one",
+                                                   fmt::arg("states", format_gb(static_cast<double>(a.states)))));
   }
   if (held.empty()) held.push_back(std::string(text(lang, "check.none")));
   out += "\n" + item_line(style, text(lang, "check.also"), held);
@@ -90,7 +104,8 @@ std::string amount_line(const CheckAnswer& a, const Style& style) {
   const std::string amount = format_gib(first.bytes) + " = " + format_gb(static_cast<double>(first.bytes), 2);
   if (a.verdict == Verdict::doubtful) {
     std::vector<std::string> each;
-    for (const CheckAmount& x : a.amounts) each.push_back(format_gib(x.bytes) + " (" + amount_text(x, style.lang) + ")");
+    for (const CheckAmount& x : a.amounts)
+      each.push_back(format_gib(x.bytes) + " (" + amount_text(x, style.lang) + ")");
     std::string list;
     for (const std::string& x : each) list += (list.empty() ? "" : style.lang == Lang::zh ? "；" : "; ") + x;
     return list;
@@ -101,24 +116,23 @@ std::string amount_line(const CheckAnswer& a, const Style& style) {
 
 std::string amounts(const CheckAnswer& a, const Style& style) {
   const Lang lang = style.lang;
-  Table table({{std::string(text(lang, "check.column.what"))},
-               {"GiB", Align::right},
-               {"GB", Align::right},
-               {""}});
+  Table table({{std::string(text(lang, "check.column.what"))}, {"GiB", Align::right}, {"GB", Align::right}, {""}});
   for (const CheckAmount& x : a.amounts) {
     table.row({amount_text(x, lang), format_gib(x.bytes), format_gb(static_cast<double>(x.bytes), 2),
                x.matches ? Cell(text(lang, "check.claimed"), Tone::strong) : Cell()});
     if (style.explain) table.note(x.command);
   }
   std::string out = table.render(style);
-  if (a.times && a.claim.times) out += paragraph(style, say(lang, "check.why.times", fmt::arg("times", format_number(*a.times, 0))));
+  if (a.times && a.claim.times)
+    out += paragraph(style, say(lang, "check.why.times", fmt::arg("times", format_number(*a.times, 0))));
   return out;
 }
 
 std::vector<std::string> next_commands(const CheckAnswer& a) {
   std::vector<std::string> out;
   const auto add = [&](const std::string& command) {
-    if (!command.empty() && out.size() < 2 && std::find(out.begin(), out.end(), command) == out.end()) out.push_back(command);
+    if (!command.empty() && out.size() < 2 && std::find(out.begin(), out.end(), command) == out.end())
+      out.push_back(command);
   };
   if (a.claim.kind == Claim::Kind::capacity) {
     if (const CheckReading* c = a.claimed()) {
@@ -142,26 +156,34 @@ std::string render(const CheckAnswer& a, const Style& style) {
   std::string out;
   if (c.kind == Claim::Kind::concept_row) {
     const ConceptClaim& row = ClaimBook::builtin().concepts[c.row];
-    out = answer_line(style, tone_of(a.verdict), verdict + (c.right ? c.text : lang == Lang::zh ? row.claim_zh : row.claim_en));
+    out = answer_line(style, tone_of(a.verdict),
+                      verdict + (c.right            ? c.text
+                                 : lang == Lang::zh ? row.claim_zh
+                                                    : row.claim_en));
     out += "\n" + paragraph(style, lang == Lang::zh ? a.truth_zh : a.truth_en);
     out += "\n" + item_line(style, text(lang, "check.source"), {row.source});
     return out + next_line(style, next_commands(a));
   }
   const bool capacity_claim = c.kind == Claim::Kind::capacity;
-  out = answer_line(style, tone_of(a.verdict), verdict + (capacity_claim ? capacity_line(a, style) : amount_line(a, style)));
+  out = answer_line(style, tone_of(a.verdict),
+                    verdict + (capacity_claim ? capacity_line(a, style) : amount_line(a, style)));
   for (const Note& n : a.reasons) out += paragraph(style, say(lang, n));
   const std::string model = c.size_only ? c.model : a.model->name;
   std::string subject = model;
-  if (capacity_claim) subject = say(lang, "check.of_model", fmt::arg("model", model), fmt::arg("machine", a.machine->text));
+  if (capacity_claim)
+    subject = say(lang, "check.of_model", fmt::arg("model", model), fmt::arg("machine", a.machine->text));
   out += "\n" + paragraph(style, subject) + "\n";
   out += capacity_claim ? capacity(a, style) : amounts(a, style);
-  if (const auto assumed = a.assumed(lang); !assumed.empty()) out += "\n" + item_line(style, text(lang, "train.assumed"), assumed);
+  if (const auto assumed = a.assumed(lang); !assumed.empty())
+    out += "\n" + item_line(style, text(lang, "train.assumed"), assumed);
   return out + next_line(style, next_commands(a));
 }
 
 std::string render(const ClaimBook& book, const Style& style) {
   const Lang lang = style.lang;
-  std::string out = answer_line(style, Tone::strong, say(lang, "check.list.count", fmt::arg("forms", book.forms.size()), fmt::arg("claims", book.concepts.size())));
+  std::string out = answer_line(
+      style, Tone::strong,
+      say(lang, "check.list.count", fmt::arg("forms", book.forms.size()), fmt::arg("claims", book.concepts.size())));
   out += heading(style, text(lang, "check.list.forms"));
   for (const ClaimForm& f : book.forms) {
     out += paragraph(style, lang == Lang::zh ? f.shows_zh : f.shows_en);
