@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "api/check.h"
 #include "api/fit.h"
 #include "api/gpus.h"
 #include "api/models.h"
@@ -14,7 +15,8 @@ namespace {
 struct Question {
   Job job;
   std::vector<std::string> words, compare;
-  bool tensors = false;
+  bool tensors = false, list = false;
+  std::string claim;
 };
 
 Exit exit_of(bool yes) { return yes ? Exit::yes : Exit::no; }
@@ -44,11 +46,18 @@ Reply list_gpus(const Question& q, const Knowledge& k) {
   return {Exit::yes, to_json(gpus({.words = q.words, .compare = q.compare}, k.environment(), k.devices(), k.constants()))};
 }
 
+Reply check(const Question& q, const Knowledge& k) {
+  if (q.list) return {Exit::yes, to_json(ClaimBook::builtin())};
+  const CheckAnswer a = answer_check(q.claim, k);
+  return {a.exit(), to_json(a)};
+}
+
 struct Row {
   std::string_view name;
   Reply (*answer)(const Question&, const Knowledge&);
 };
-constexpr Row kVerbs[] = {{"fit", fit}, {"train", train}, {"serve", serve}, {"models", models}, {"gpus", list_gpus}};
+constexpr Row kVerbs[] = {{"fit", fit},     {"train", train},     {"serve", serve},
+                          {"check", check}, {"models", models}, {"gpus", list_gpus}};
 
 }  // namespace
 
@@ -63,9 +72,11 @@ Reply call(const Document& request, const Knowledge& knowledge) {
   q.words = fields.strings({"words"}).value_or(std::vector<std::string>{});
   q.compare = fields.strings({"compare"}).value_or(std::vector<std::string>{});
   q.tensors = fields.boolean_or({"tensors"}, false);
+  q.claim = fields.string_or({"claim"}, {});
+  q.list = fields.boolean_or({"list"}, false);
   const auto unknown = fields.unused();
   if (!unknown.empty()) {
-    fields.refuse(unknown.front(), "is not known", "verb, job, words, compare, tensors");
+    fields.refuse(unknown.front(), "is not known", "verb, job, words, compare, tensors, claim, list");
   }
   std::vector<std::string_view> names;
   for (const Row& row : kVerbs) {
@@ -76,7 +87,7 @@ Reply call(const Document& request, const Knowledge& knowledge) {
                     .field = "verb",
                     .value = verb,
                     .problem = "is not known",
-                    .accepted = "fit, train, serve, models, gpus",
+                    .accepted = "fit, train, serve, check, models, gpus",
                     .near_miss = near_miss(verb, names)});
 }
 

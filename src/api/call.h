@@ -12,9 +12,9 @@ struct Reply {
   Document answer;
 };
 
-/// Answers {"verb": "fit" | "train" | "serve" | "models" | "gpus", "job": {...}, ...}. The job is a job file's content.
+/// Answers {"verb": "fit" | "train" | "serve" | "check" | "models" | "gpus", "job": {...}, ...}. The job is a job file's content.
 /// Besides: "words" (models, gpus: search words), "tensors" (models with a model: list every tensor), "compare" (gpus:
-/// device names). InputError for anything else; what the verb refuses, it throws.
+/// device names), "claim" and "list" (check). InputError for anything else; what the verb refuses, it throws.
 Reply call(const Document& request, const Knowledge& knowledge);
 
 }  // namespace vram

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 
+#include "api/check.h"
 #include "api/fit.h"
 #include "api/gpus.h"
 #include "api/models.h"
 #include "api/serve.h"
 #include "api/train.h"
 #include "formats/formats.h"
+#include "report/check.h"
 #include "report/fit.h"
 #include "report/gpus.h"
 #include "report/models.h"
@@ -81,6 +83,19 @@ Reply run_gpus(Request& request, const Knowledge& knowledge) {
   return {request.json ? write_json(to_json(answer)) : render_gpus(answer, request.style)};
 }
 
+Reply run_check(Request& request, const Knowledge& knowledge) {
+  if (request.has("--list")) {
+    if (!request.words.empty()) unexpected(request.words.front(), "--list alone");
+    const ClaimBook& book = ClaimBook::builtin();
+    return {request.json ? write_json(to_json(book)) : render(book, request.style)};
+  }
+  // A claim may come without quotes.
+  std::string claim;
+  for (const std::string& word : request.words) claim += (claim.empty() ? "" : " ") + word;
+  const CheckAnswer answer = answer_check(claim, knowledge);
+  return {request.json ? write_json(to_json(answer)) : render(answer, request.style), answer.exit()};
+}
+
 std::vector<VerbEntry> make_verbs() {
   return {
       {.verb = Verb::fit,
@@ -117,6 +132,16 @@ std::vector<VerbEntry> make_verbs() {
                      "cli.example.serve_asked"}},
        .options = {},
        .run = run_serve},
+      {.verb = Verb::check,
+       .name = "check",
+       .summary = "cli.verb.check",
+       .usage = "\"CLAIM\" | --list [options]",
+       .examples = {{"vram check \"70B trains on 4x80GB\"", "cli.example.check"},
+                    {"vram check \"8xA100-80G serves Llama-3.1-70B at 32k for 64 users\"", "cli.example.check_serve"},
+                    {"vram check \"4 张 80GB 能训练 175B\"", "cli.example.check_zh"},
+                    {"vram check \"The KV cache grows with the square of the context\"", "cli.example.check_truth"}},
+       .options = {{"--list", "", "cli.opt.list"}},
+       .run = run_check},
       {.verb = Verb::models,
        .name = "models",
        .summary = "cli.verb.models",

@@ -70,7 +70,7 @@ struct Job {
   bool textbook = false;  ///< the well-known formulas instead of the modelled framework
 };
 
-enum class Verb : uint32_t { fit = 1, train = 2, serve = 4, models = 8, gpus = 16 };
+enum class Verb : uint32_t { fit = 1, train = 2, serve = 4, models = 8, gpus = 16, check = 32 };
 
 /// One row of the field table. Options, job files, JSON schema, man page and completions are made from it.
 struct Field {

@@ -23,6 +23,7 @@ VERBS = [
     ("fit meta-llama/Llama-3.1-8B --on 8xH100", True),
     ("train meta-llama/Llama-3.1-8B --on 8xH100 --stack fsdp", True),
     ("serve meta-llama/Llama-3.1-8B --on 1xH100 --context 8k", True),
+    ("check 'Llama-3.1-8B fine-tunes on one 4090'", False),
     ("gpus h100", False),
 ]
 
