@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "api/files.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "formats/formats.h"
@@ -13,24 +14,8 @@
 namespace vram {
 namespace {
 
-constexpr size_t kConfigLimit = size_t{16} << 20;
 constexpr int64_t kGptPositions = 2048;  // of GPT-3; what a decoder by hand has unless told otherwise
 constexpr size_t kRowsLimit = size_t{4} << 20;
-
-bool ends_in(std::string_view text, std::string_view ending) {
-  return text.size() >= ending.size() && text.substr(text.size() - ending.size()) == ending;
-}
-
-// "./x", "/x", "../x", "x.json": written as a path. Other names are looked up in the catalogue first.
-bool written_as_path(const std::string& name) {
-  return name[0] == '/' || name.rfind("./", 0) == 0 || name.rfind("../", 0) == 0 || name == "." || name == ".." ||
-         ends_in(name, ".json");
-}
-
-std::string last_part(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path.substr(path.find_last_of('/') + 1);
-}
 
 // "7B", "1.5T", "350M": a size and nothing else. "7b" in a name such as "mistral-7b" does not count.
 std::optional<int64_t> size_of(const std::string& name) {
@@ -66,7 +51,7 @@ std::vector<std::string> hand_fields(const Job& job) {
   throw InputError(
       {.field = "unknown model",
        .value = name,
-       .accepted = near.empty() ? "a catalogue id, a config.json, a model directory or a size such as 7B" : "",
+       .accepted = near.empty() ? "a catalogue id, a config.json, a model directory, a GGUF or safetensors file, or a size such as 7B" : "",
        .near_miss = near,
        .hint = "vram models lists all"});
 }
@@ -89,29 +74,6 @@ DecoderByHand decoder_of(const Job& job, int64_t parameters) {
   d.experts = job.experts.value_or(0);
   d.experts_per_token = job.experts_per_token.value_or(0);
   return d;
-}
-
-Model read_file_model(const std::string& path, const Job& job, const Environment& environment) {
-  std::string file = path;
-  std::string name = last_part(path);
-  if (environment.is_directory(path)) {
-    file = path + (path.back() == '/' ? "" : "/") + "config.json";
-    if (!environment.is_file(file)) {
-      throw InputError({.file = path, .problem = "this directory holds no config.json"});
-    }
-  } else if (name == "config.json" && path.find('/') != std::string::npos) {
-    // The directory names the model.
-    const std::string folder = last_part(path.substr(0, path.find_last_of('/')));
-    if (!folder.empty() && folder != "." && folder != "..") name = folder;
-  }
-  const Limits limits{.bytes = kConfigLimit, .depth = 64, .values = 1'000'000};
-  const Document config = parse_json(environment.read_file(file, kConfigLimit), file, limits);
-  if (!job.set.empty()) return model_with_changes(config, file, name, job.set);
-  const std::string quant = file.substr(0, file.find_last_of('/') + 1) + "hf_quant_config.json";
-  if (environment.is_directory(path) && environment.is_file(quant)) {
-    return model_from_config(config, parse_json(environment.read_file(quant, kConfigLimit), quant, limits), file, name);
-  }
-  return model_from_config(config, file, name);
 }
 
 int64_t count_with_ffn(DecoderByHand decoder, int64_t ffn) {
@@ -241,7 +203,7 @@ Model resolve_model(const Job& job, const Environment& environment) {
          .problem = fmt::format("describes a model by hand, and '{}' is a known one", printable(job.model)),
          .accepted = "--set FIELD=VALUE to change it"});
   }
-  if (!entry) return read_file_model(job.model, job, environment);
+  if (!entry) return model_from_path(job.model, job.set, environment);
   const Catalogue& catalogue = Catalogue::builtin();
   if (job.set.empty()) return catalogue.model(*entry);
   Model model = model_with_changes(catalogue.config(*entry), "catalogue:" + std::string(entry->id),
