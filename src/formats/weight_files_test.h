@@ -87,6 +87,11 @@ class GgufWriter {
     for (size_t i = 0; i < entries; ++i) bytes += string(each);
     return raw(key, 9, bytes);
   }
+  /// Puts the metadata of `other` in the place of its own.
+  void take_metadata(const GgufWriter& other) {
+    pairs_ = other.pairs_;
+    pair_count = other.pair_count;
+  }
   /// `ne` in ggml's order. Offsets follow one another unless one is given.
   GgufWriter& tensor(std::string_view name, const std::vector<int64_t>& ne, uint32_t type, int64_t bytes,
                      int64_t offset = -1) {

@@ -65,7 +65,7 @@ SplitName split_name(std::string_view name, std::string& pattern) {
     const bool digit = !part.empty() && part[0] >= '0' && part[0] <= '9';
     const int64_t n = digit ? number_of(part) : -1;
     if (n >= 0 && out.layer < 0 && n < kMostLayers &&
-        one_of(before, {"layers", "h", "blk", "blocks", "block", "layer", "resblocks"})) {
+        one_of(before, {"layers", "h", "blk", "blocks", "block", "layer", "resblocks", "deepstack_merger_list"})) {
       out.layer = n;
       pattern += "{layer}";
     } else if (n >= 0 && out.expert < 0 && n < kMostExperts && before == "experts") {
