@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "api/files.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "formats/formats.h"
@@ -13,23 +14,13 @@
 namespace vram {
 namespace {
 
-constexpr size_t kConfigLimit = size_t{16} << 20;
 constexpr int64_t kGptPositions = 2048;  // of GPT-3; what a decoder by hand has unless told otherwise
 constexpr size_t kRowsLimit = size_t{4} << 20;
 
+constexpr size_t kConfigLimit = size_t{16} << 20;
+
 bool ends_in(std::string_view text, std::string_view ending) {
   return text.size() >= ending.size() && text.substr(text.size() - ending.size()) == ending;
-}
-
-// "./x", "/x", "../x", "x.json": written as a path. Other names are looked up in the catalogue first.
-bool written_as_path(const std::string& name) {
-  return name[0] == '/' || name.rfind("./", 0) == 0 || name.rfind("../", 0) == 0 || name == "." || name == ".." ||
-         ends_in(name, ".json") || ends_in(name, ".yaml") || ends_in(name, ".yml") || ends_in(name, ".toml");
-}
-
-std::string last_part(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path.substr(path.find_last_of('/') + 1);
 }
 
 // "7B", "1.5T", "350M": a size and nothing else. "7b" in a name such as "mistral-7b" does not count.
@@ -71,7 +62,7 @@ std::vector<std::string> hand_fields(const Job& job) {
   throw InputError(
       {.field = "unknown model",
        .value = name,
-       .accepted = near.empty() ? "a catalogue id, a config.json, a model directory or a size such as 7B" : "",
+       .accepted = near.empty() ? "a catalogue id, a config.json, a model directory, a GGUF or safetensors file, or a size such as 7B" : "",
        .near_miss = near,
        .hint = "vram models lists all"});
 }
@@ -123,31 +114,18 @@ Model read_own_description(const Document& document, const std::string& file, co
   return model;
 }
 
+// Files that people write: a description in our own words, or a config in YAML or TOML. All others are configs and
+// weights as published.
 Model read_file_model(const std::string& path, const Job& job, const Environment& environment) {
-  std::string file = path;
-  std::string name = last_part(path);
-  if (environment.is_directory(path)) {
-    file = path + (path.back() == '/' ? "" : "/") + "config.json";
-    if (!environment.is_file(file)) {
-      throw InputError({.file = path, .problem = "this directory holds no config.json"});
-    }
-  } else if (name == "config.json" && path.find('/') != std::string::npos) {
-    // The directory names the model.
-    const std::string folder = last_part(path.substr(0, path.find_last_of('/')));
-    if (!folder.empty() && folder != "." && folder != "..") name = folder;
-  }
-  // Some published configs hold Infinity (rope bounds), which decides nothing here.
+  const bool written = ends_in(path, ".yaml") || ends_in(path, ".yml") || ends_in(path, ".toml");
+  const bool json = ends_in(path, ".json") && !ends_in(path, ".index.json");
+  if (!(written || json) || !environment.is_file(path)) return model_from_path(path, job.set, environment);
   const Limits limits{.bytes = kConfigLimit, .depth = 64, .values = 1'000'000, .infinity_is_null = true};
-  const bool other = ends_in(file, ".yaml") || ends_in(file, ".yml") || ends_in(file, ".toml");
-  const std::string bytes = environment.read_file(file, kConfigLimit);
-  const Document config = other ? parse_by_name(bytes, file, limits) : parse_json(bytes, file, limits);
-  if (is_own_description(config)) return read_own_description(config, file, name, job);
-  if (!job.set.empty()) return model_with_changes(config, file, name, job.set);
-  const std::string quant = file.substr(0, file.find_last_of('/') + 1) + "hf_quant_config.json";
-  if (environment.is_directory(path) && environment.is_file(quant)) {
-    return model_from_config(config, parse_json(environment.read_file(quant, kConfigLimit), quant, limits), file, name);
-  }
-  return model_from_config(config, file, name);
+  const Document document = parse_by_name(environment.read_file(path, kConfigLimit), path, limits);
+  const std::string name = path.substr(path.find_last_of('/') + 1);
+  if (is_own_description(document)) return read_own_description(document, path, name, job);
+  if (json) return model_from_path(path, job.set, environment);
+  return job.set.empty() ? model_from_config(document, path, name) : model_with_changes(document, path, name, job.set);
 }
 
 int64_t count_with_ffn(DecoderByHand decoder, int64_t ffn) {

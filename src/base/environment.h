@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,7 +10,7 @@ namespace vram {
 
 /// What NVML says about one GPU of this machine.
 struct LocalGpu {
-  std::string name;                 ///< "NVIDIA H100 80GB HBM3"
+  std::string name;  ///< "NVIDIA H100 80GB HBM3"
   int64_t total_bytes = 0;
   int64_t used_bytes = 0;
   int64_t free_bytes = 0;
@@ -19,7 +20,7 @@ struct LocalGpu {
 /// What was found when this machine's GPUs were asked for: GPUs, or the reason why there are none.
 struct LocalGpus {
   std::vector<LocalGpu> gpus;
-  std::string absent_because;       ///< empty where GPUs were found
+  std::string absent_because;  ///< empty where GPUs were found
 };
 
 /// The only way to the operating system for rooms above host/. host/ implements it; tests and the web use others.
@@ -30,12 +31,26 @@ class Environment {
   virtual std::string read_file(const std::string& path, size_t limit) const = 0;
   virtual bool is_file(const std::string& path) const = 0;
   virtual bool is_directory(const std::string& path) const = 0;
+  /// Bytes of a regular file. UnavailableError where it can't be had, InputError where it is something else.
+  virtual int64_t file_size(const std::string& path) const {
+    return static_cast<int64_t>(read_file(path, kWholeFile).size());
+  }
+  /// `length` bytes from `offset` on, fewer only where the file ends. Errors as of read_file. Reading a part must not
+  /// cost more than that part; this default is for environments whose files are small.
+  virtual std::string read_range(const std::string& path, int64_t offset, size_t length) const {
+    const std::string whole = read_file(path, kWholeFile);
+    if (offset < 0 || static_cast<uint64_t>(offset) >= whole.size()) return {};
+    return whole.substr(static_cast<size_t>(offset), length);
+  }
   /// Plain names in a directory, sorted; empty where it can't be read.
   virtual std::vector<std::string> list(const std::string& path) const = 0;
   /// Writes a temporary file beside `path`, then renames it. UnavailableError where that fails; nothing half-written.
   virtual void write_file(const std::string& path, const std::string& bytes) const = 0;
   virtual std::optional<std::string> variable(const std::string& name) const = 0;
   virtual LocalGpus local_gpus() const = 0;
+
+ private:
+  static constexpr size_t kWholeFile = size_t{1} << 30;
 };
 
 }  // namespace vram

@@ -21,6 +21,7 @@ const std::vector<Message>& all_messages() {
 #include "base/messages/training.def"
 #include "base/messages/fit.def"
 #include "base/messages/storage.def"
+#include "base/messages/weights.def"
 #undef VRAM_MESSAGE
   };
   return messages;
