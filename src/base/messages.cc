@@ -19,6 +19,7 @@ const std::vector<Message>& all_messages() {
 #include "base/messages/units.def"
 #include "base/messages/training.def"
 #include "base/messages/fit.def"
+#include "base/messages/hub.def"
 #undef VRAM_MESSAGE
   };
   return messages;
