@@ -88,11 +88,6 @@ std::optional<HubId> split(std::string_view text, bool insisted) {
   return id;
 }
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
-  return text;
-}
-
 // Names of the files of a listing; nothing where this is no listing.
 std::optional<std::vector<std::string>> names_in(const std::string& json, std::string& commit) {
   Document listing;
@@ -113,6 +108,17 @@ std::optional<std::vector<std::string>> names_in(const std::string& json, std::s
     }
   }
   return names;
+}
+
+// Whether a body is what its name promises. Nothing else is kept: a proxy's page or half a config would answer for the
+// hub ever after.
+bool is_object(const std::string& body) {
+  try {
+    const Limits limits{.bytes = kConfigLimit * 4, .depth = 64, .values = 4'000'000, .infinity_is_null = true};
+    return parse_json(body, "the hub's answer", limits).is_object();
+  } catch (const InputError&) {
+    return false;
+  }
 }
 
 std::string joined(const std::set<std::string>& names) {
@@ -324,8 +330,7 @@ void HubFiles::from_network() {
       // The branch moved between the two answers; the list's commit counts.
       config = client().get({{.path = path_on_hub(wanted), .limit = kConfigLimit}}).front();
     }
-    const bool json = config.ok() && trimmed(config.http.body).substr(0, 1) == "{";
-    if (!json) {
+    if (!config.ok() || !is_object(config.http.body)) {
       // What the endpoint says about the repository tells more than that a file of it is missing.
       const bool about_it = !listing.ok() && listing.http.status != 0 && !listing.http.header("x-error-code").empty() &&
                             config.http.header("x-error-code") != "GatedRepo";
@@ -366,8 +371,7 @@ const std::string& HubFiles::whole(const std::string& name, size_t limit) const 
   if (offline_)
     fail(printable(name, 200) + " is not on this machine, and the network is forbidden: run once without that");
   HubReply reply = client().get({{.path = path_on_hub(name), .limit = limit}}).front();
-  if (!reply.ok()) fail(client().explain(reply, id_.repository, id_.revision, printable(name, 200)));
-  if (ends_in(name, ".json") && trimmed(reply.http.body).substr(0, 1) == "<") {
+  if (!reply.ok() || (ends_in(name, ".json") && !is_object(reply.http.body))) {
     fail(client().explain(reply, id_.repository, id_.revision, printable(name, 200)));
   }
   if (is_commit(place_)) cache_->store(place_, name, reply.http.body);
