@@ -514,14 +514,14 @@ bool HubFiles::is_directory(const std::string& path) const {
 
 int64_t HubFiles::file_size(const std::string& path) const {
   const auto name = name_of(path);
-  if (!name) throw std::logic_error("file_size outside the hub");
+  if (!name) return system_.file_size(path);
   if (const auto found = files_.find(*name); found != files_.end()) return static_cast<int64_t>(found->second.size());
   return head(*name, 1).size;
 }
 
 std::string HubFiles::read_range(const std::string& path, int64_t offset, size_t length) const {
   const auto name = name_of(path);
-  if (!name) throw std::logic_error("read_range outside the hub");
+  if (!name) return system_.read_range(path, offset, length);
   if (offset < 0 || length == 0) return {};
   const size_t begin = static_cast<size_t>(offset);
   if (const auto found = files_.find(*name); found != files_.end()) {

@@ -56,8 +56,8 @@ class HubFiles : public Environment {
   std::string read_file(const std::string& path, size_t limit) const override;
   bool is_file(const std::string& path) const override;
   bool is_directory(const std::string& path) const override;
-  int64_t file_size(const std::string& path) const;
-  std::string read_range(const std::string& path, int64_t offset, size_t length) const;
+  int64_t file_size(const std::string& path) const override;
+  std::string read_range(const std::string& path, int64_t offset, size_t length) const override;
   std::vector<std::string> list(const std::string& path) const override;
   void write_file(const std::string& path, const std::string& bytes) const override;
   std::optional<std::string> variable(const std::string& name) const override { return system_.variable(name); }

@@ -76,6 +76,17 @@ class Environment {
   virtual std::string read_file(const std::string& path, size_t limit) const = 0;
   virtual bool is_file(const std::string& path) const = 0;
   virtual bool is_directory(const std::string& path) const = 0;
+  /// Bytes of a regular file. UnavailableError where it can't be had, InputError where it is something else.
+  virtual int64_t file_size(const std::string& path) const {
+    return static_cast<int64_t>(read_file(path, kWholeFile).size());
+  }
+  /// `length` bytes from `offset` on, fewer only where the file ends. Errors as of read_file. Reading a part must not
+  /// cost more than that part; this default is for environments whose files are small.
+  virtual std::string read_range(const std::string& path, int64_t offset, size_t length) const {
+    const std::string whole = read_file(path, kWholeFile);
+    if (offset < 0 || static_cast<uint64_t>(offset) >= whole.size()) return {};
+    return whole.substr(static_cast<size_t>(offset), length);
+  }
   /// Plain names in a directory, sorted; empty where it can't be read.
   virtual std::vector<std::string> list(const std::string& path) const = 0;
   /// Writes a temporary file beside `path`, then renames it. UnavailableError where that fails; nothing half-written.
@@ -93,6 +104,9 @@ class Environment {
     none.detail = "there is no network here";
     return std::vector<HttpReply>(requests.size(), none);
   }
+
+ private:
+  static constexpr size_t kWholeFile = size_t{1} << 30;
 };
 
 }  // namespace vram

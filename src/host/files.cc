@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -23,6 +24,7 @@ class Descriptor {
   ~Descriptor() {
     if (fd_ >= 0) ::close(fd_);
   }
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   int get() const { return fd_; }
@@ -111,18 +113,23 @@ class Unlinker {
   std::string path_;
 };
 
-}  // namespace
-
-std::string HostEnvironment::read_file(const std::string& path, size_t limit) const {
+Descriptor open_regular(const std::string& path, struct stat& info) {
   check_path(path);
   // Without O_NONBLOCK opening a pipe would wait for a writer before its kind could be seen.
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.ok()) unavailable(path, "open", errno);
-  struct stat info {};
   if (::fstat(file.get(), &info) != 0) unavailable(path, "read", errno);
   if (!S_ISREG(info.st_mode)) {
     throw InputError({.file = path, .problem = std::string(kind_of(info.st_mode)), .accepted = "a regular file"});
   }
+  return file;
+}
+
+}  // namespace
+
+std::string HostEnvironment::read_file(const std::string& path, size_t limit) const {
+  struct stat info {};
+  const Descriptor file = open_regular(path, info);
   const auto too_large = [&] {
     throw InputError(
         {.file = path, .problem = "is too large", .accepted = "at most " + format_gib(static_cast<Bytes>(limit))});
@@ -140,6 +147,29 @@ std::string HostEnvironment::read_file(const std::string& path, size_t limit) co
     if (bytes.size() + static_cast<size_t>(n) > limit) too_large();
     bytes.append(chunk, static_cast<size_t>(n));
   }
+}
+
+int64_t HostEnvironment::file_size(const std::string& path) const {
+  struct stat info {};
+  open_regular(path, info);
+  return info.st_size;
+}
+
+std::string HostEnvironment::read_range(const std::string& path, int64_t offset, size_t length) const {
+  struct stat info {};
+  const Descriptor file = open_regular(path, info);
+  if (offset < 0 || offset >= info.st_size) return {};
+  std::string bytes(std::min(length, static_cast<size_t>(info.st_size - offset)), '\0');
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t n = ::pread(file.get(), bytes.data() + done, bytes.size() - done, offset + static_cast<off_t>(done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) unavailable(path, "read", errno);
+    if (n == 0) break;  // it was cut meanwhile
+    done += static_cast<size_t>(n);
+  }
+  bytes.resize(done);
+  return bytes;
 }
 
 bool HostEnvironment::is_file(const std::string& path) const {

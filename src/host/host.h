@@ -12,9 +12,9 @@ class Http;
 
 /// The operating system: files, environment variables, the network through libcurl, and the NVIDIA driver through NVML.
 ///
-/// Files are read whole and must be regular ones. Writing goes to a temporary file beside the target, which is synced
-/// and renamed over it, so that a reader sees the old bytes or the new ones; a symbolic link stays a link and its
-/// target keeps its permissions; nothing is left behind on failure.
+/// Files must be regular ones, and are read whole or in parts. Writing goes to a temporary file beside the target,
+/// which is synced and renamed over it, so that a reader sees the old bytes or the new ones; a symbolic link stays a
+/// link and its target keeps its permissions; nothing is left behind on failure.
 class HostEnvironment : public Environment {
  public:
   /// `nvml_library` is loaded at the first question for GPUs. Empty: the variable VRAM_NVML_LIBRARY, else the name
@@ -22,6 +22,9 @@ class HostEnvironment : public Environment {
   explicit HostEnvironment(std::string nvml_library = {}) : nvml_library_(std::move(nvml_library)) {}
 
   std::string read_file(const std::string& path, size_t limit) const override;
+  int64_t file_size(const std::string& path) const override;
+  /// One positioned read: a few kilobytes of a file of any size.
+  std::string read_range(const std::string& path, int64_t offset, size_t length) const override;
   bool is_file(const std::string& path) const override;
   bool is_directory(const std::string& path) const override;
   std::vector<std::string> list(const std::string& path) const override;

@@ -71,6 +71,21 @@ TEST_F(Files, LimitsAndKindsAreRefusedInOneLine) {
   EXPECT_NE(message_of<InputError>([&] { host_.read_file("/proc/meminfo", 10); }).find("too large"), std::string::npos);
 }
 
+TEST_F(Files, PartsAreReadAtTheirPlace) {
+  host_.write_file(path("a"), "0123456789");
+  EXPECT_EQ(host_.file_size(path("a")), 10);
+  EXPECT_EQ(host_.read_range(path("a"), 3, 4), "3456");
+  EXPECT_EQ(host_.read_range(path("a"), 8, 100), "89");
+  EXPECT_EQ(host_.read_range(path("a"), 10, 1), "");
+  EXPECT_EQ(host_.read_range(path("a"), -1, 1), "");
+  EXPECT_THROW(host_.file_size(path("absent")), UnavailableError);
+  EXPECT_THROW(host_.read_range(folder_, 0, 1), InputError);
+  // A sparse file of a terabyte: only the part asked for is touched.
+  fs::resize_file(path("a"), uintmax_t{1} << 40);
+  EXPECT_EQ(host_.file_size(path("a")), int64_t{1} << 40);
+  EXPECT_EQ(host_.read_range(path("a"), (int64_t{1} << 40) - 2, 100), std::string(2, '\0'));
+}
+
 TEST_F(Files, FailedWritesLeaveNothingBehind) {
   EXPECT_THROW(host_.write_file(path("absent/a"), "x"), UnavailableError);
   ASSERT_TRUE(fs::create_directory(path("d")));
