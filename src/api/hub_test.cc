@@ -7,6 +7,7 @@
 #include "api/resolve.h"
 #include "api/url.h"
 #include "base/error.h"
+#include "formats/safetensors.h"
 
 namespace vram {
 namespace {
@@ -293,6 +294,61 @@ TEST(Hub, HeadersAreReadInRangesThatGrow) {
   const HubFiles again(*hub_id(job), job, hub);
   EXPECT_EQ(again.read_range(again.directory() + "/a.gguf", 1'000'000, 1000), weights.substr(1'000'000, 1000));
   EXPECT_EQ(hub.asked.size(), before);
+}
+
+std::string safetensors_file(const std::string& tensor, size_t padding) {
+  std::string header = R"({")" + tensor + R"(": {"dtype": "BF16", "shape": [1000, 300], "data_offsets": [0, 600000]}})";
+  header += std::string(padding, ' ');
+  std::string out;
+  for (size_t i = 0; i < 8; ++i) out += static_cast<char>(header.size() >> (8 * i) & 0xff);
+  return out + header + std::string(600'000, 'w');
+}
+
+TEST(Hub, HeadersOfAllShardsTakeOneRound) {
+  FakeHub hub;
+  std::map<std::string, std::string> shards;
+  for (const char* name : {"a", "b", "c"}) {
+    const std::string number = std::to_string(shards.size() + 1);
+    // The header of the second is longer than the first read.
+    shards["model-0000" + number + "-of-00003.safetensors"] = safetensors_file(name, *name == 'b' ? 200'000 : 0);
+  }
+  hub.answer = [&](const HttpRequest& r) {
+    if (has(r.url, "/api/models/")) {
+      std::string names;
+      for (const auto& [name, bytes] : shards) names += R"({"rfilename": ")" + name + R"("}, )";
+      return reply_of(200, R"({"sha": ")" + kCommit + R"(", "siblings": [)" + names + R"({"rfilename": "x"}]})");
+    }
+    for (const auto& [name, bytes] : shards) {
+      const size_t dash = r.range.find('-');
+      if (!has(r.url, name) || dash == std::string::npos) continue;
+      const size_t first = std::stoul(r.range.substr(0, dash));
+      const size_t last = std::min(std::stoul(r.range.substr(dash + 1)), bytes.size() - 1);
+      return reply_of(206, bytes.substr(first, last - first + 1),
+                      {{"content-range", "bytes " + std::to_string(first) + "-" + std::to_string(last) + "/" +
+                                             std::to_string(bytes.size())}});
+    }
+    return reply_of(404, "", {{"x-error-code", "EntryNotFound"}});
+  };
+  Job job = job_of("org/name");
+  const auto read = [&] {
+    const HubFiles files(*hub_id(job), job, hub);
+    TensorList tensors;
+    for (const auto& [name, bytes] : shards) {
+      const FileBytes source(files, files.directory() + "/" + name);
+      EXPECT_EQ(source.size(), static_cast<int64_t>(bytes.size()));
+      read_safetensors(source, tensors);
+    }
+    return tensors.tensors().size();
+  };
+  EXPECT_EQ(read(), 3U);
+  // The list, the config that is not there, three beginnings, and the rest of the long header.
+  EXPECT_EQ(hub.asked.size(), 6U);
+  size_t kept = 0;
+  for (const auto& [path, bytes] : hub.files) kept += bytes.size();
+  EXPECT_LT(kept, 210'000U);  // headers, no weights
+  job.offline = true;
+  EXPECT_EQ(read(), 3U);
+  EXPECT_EQ(hub.asked.size(), 6U);
 }
 
 }  // namespace
