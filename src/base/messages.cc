@@ -20,6 +20,7 @@ const std::vector<Message>& all_messages() {
 #include "base/messages/training.def"
 #include "base/messages/fit.def"
 #include "base/messages/hub.def"
+#include "base/messages/man.def"
 #undef VRAM_MESSAGE
   };
   return messages;
