@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <string_view>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "stacks/stacks.h"
 
@@ -21,7 +24,7 @@ struct Setting {
 
 // From the least to the most intrusive. Fine-tuning shards states over all cards; pre-training cuts the model (tensor
 // parallelism inside a node, then pipeline stages) and shards the optimizer.
-std::vector<Setting> settings(const Model& model, const Machine& machine, const Job& job, bool pretrain) {
+std::vector<Setting> settings(const Model& model, const Machine& machine, const Job& job, bool pretrain, bool offload) {
   std::vector<Setting> out;
   const bool many = machine.cards() > 1;
   std::vector<bool> recomputes;
@@ -29,7 +32,9 @@ std::vector<Setting> settings(const Model& model, const Machine& machine, const 
     if (job.recompute ? recompute == (*job.recompute == "full") : model.shape_known || !recompute) recomputes.push_back(recompute);
   }
   const int64_t tp_said = job.tensor_parallel.value_or(0), pp_said = job.pipeline_parallel.value_or(0);
-  const int64_t low = job.zero.value_or(pretrain && many ? 1 : 0), high = job.zero.value_or(many ? 3 : 0);
+  const int64_t high = job.zero.value_or(many ? 3 : 0);
+  // Offloading whole states from every card would only multiply them on the host: they are sharded first.
+  const int64_t low = job.zero.value_or(pretrain && many ? 1 : offload ? high : 0);
   for (int64_t zero : pretrain || low == high ? std::vector<int64_t>{low} : std::vector<int64_t>{low, high}) {
     for (bool recompute : recomputes) out.push_back({zero, recompute, std::max<int64_t>(1, tp_said), std::max<int64_t>(1, pp_said)});
   }
@@ -86,23 +91,29 @@ struct Tried {
   Job job;
   Setting setting;
   TrainPeak peak;
+
+  Bytes host_per_node(const Machine& machine) const { return checked_mul(peak.host, machine.cards_per_node); }
+  bool fits(const Machine& machine) const {
+    return peak.device <= machine.device.usable_bytes() &&
+           (!machine.host_bytes_per_node || host_per_node(machine) <= *machine.host_bytes_per_node);
+  }
 };
 
 // The least intrusive setting that fits, else the one that needs least.
 std::optional<Tried> try_task(const Model& model, const Machine& machine, const Job& base, const Aim& task,
                               const Rules& rules, const Constants& constants) {
   std::optional<Tried> best;
-  const Bytes usable = machine.device.usable_bytes();
-  for (const Setting& s : settings(model, machine, base, task.task == "pretrain")) {
+  for (const Setting& s : settings(model, machine, base, task.task == "pretrain", !task.offload.empty())) {
     Tried t{job_of(base, task, s), s, {}};
     try {
+      check_job(t.job);
       t.peak = train_peak(model, &machine, t.job, rules, constants);
     } catch (const InputError&) {
       continue;  // heads or layers that this setting does not divide
+    } catch (const OverflowError&) {
+      continue;  // so large that no machine holds it
     }
-    const bool host_fits =
-        !machine.host_bytes_per_node || t.peak.host * machine.cards_per_node <= *machine.host_bytes_per_node;
-    if (t.peak.device <= usable && host_fits) return t;
+    if (t.fits(machine)) return t;
     if (!best || t.peak.device < best->peak.device) best = t;
   }
   return best;
@@ -139,7 +150,7 @@ std::optional<Fewest> fewest_cards(const Model& model, const Machine& machine, c
   const auto fits = [&](int64_t cards) {
     const Machine m = with_cards(machine, cards);
     const auto t = try_task(model, m, free, task, rules, constants);
-    if (!t || t->peak.device > m.device.usable_bytes()) return false;
+    if (!t || !t->fits(m)) return false;
     if (!best || cards < best->cards) best = Fewest{cards, *t};
     return true;
   };
@@ -172,17 +183,42 @@ std::vector<Note> setting_words(const Tried& tried) {
   return out;
 }
 
+// A word that a shell passes on as it is.
 std::string shell(const std::string& word) {
-  return word.find_first_of(" '\"$&;|<>()*") == std::string::npos ? word : "'" + word + "'";
+  const auto plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("-_./:=,@%+").find(c) != std::string_view::npos; };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
+  std::string out = "'";
+  for (char c : word) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+// One option of a command.
+std::string option_words(const Field& field, const Job& job) {
+  const Document d = write_job(job);
+  const Document* value = d.find(field.name);
+  if (!value) return {};
+  if (field.is_flag()) return value->to_text() == "true" ? " " + option_name(field.name) : " " + option_name(field.name) + "=false";
+  if (!value->is_array()) {
+    return " " + option_name(field.name) + " " + shell(value->to_text() + (field.unit == Unit::bandwidth ? "B/s" : ""));
+  }
+  std::string list;
+  for (const Document& word : value->array()) list += (list.empty() ? "" : ",") + word.to_text();
+  return " " + option_name(field.name) + " " + shell(list);
+}
+
+// Every option of `verb` that the job sets besides its model and cards: the command then asks for this very job.
+std::string options_of(const Job& job, Verb verb) {
+  std::string out;
+  for (const Field& f : fields()) {
+    if (f.group != "model" && f.name != "on" && f.of(verb) && f.is_set(job)) out += option_words(f, job);
+  }
+  return out;
 }
 
 std::string model_words(const Job& job) {
   std::string out = job.model.empty() ? "" : " " + shell(job.model);
   for (const Field& f : fields()) {
-    if (f.group == "model" && f.name != "model" && f.name != "set" && f.is_set(job)) {
-      const Document d = write_job(job);
-      if (const Document* value = d.find(f.name)) out += " " + option_name(f.name) + " " + value->to_text();
-    }
+    if (f.group == "model" && f.name != "model" && f.name != "set" && f.is_set(job)) out += option_words(f, job);
   }
   for (const std::string& change : job.set) out += " --set " + shell(change);
   return out;
@@ -200,12 +236,11 @@ FitRow train_row(const Model& model, const Machine& machine, const Job& base, co
     row.how.push_back({model.shape_known ? "fit.no_setting" : "fit.no_shapes", {}});
     return row;
   }
-  const Job& job = tried->job;
   row.needed = tried->peak.device;
   row.room = usable - row.needed;
-  row.host_per_node = tried->peak.host * machine.cards_per_node;
-  const bool host_fits = !machine.host_bytes_per_node || row.host_per_node <= *machine.host_bytes_per_node;
-  row.fits = row.room >= 0 && host_fits;
+  row.host_per_node = tried->host_per_node(machine);
+  row.host_lacks = machine.host_bytes_per_node && row.host_per_node > *machine.host_bytes_per_node;
+  row.fits = tried->fits(machine);
   if (!row.fits) {
     // What makes it fit is more use than the setting that came nearest here.
     const auto fewest = fewest_cards(model, machine, base, task, rules, constants);
@@ -217,17 +252,15 @@ FitRow train_row(const Model& model, const Machine& machine, const Job& base, co
     row.how = setting_words(*tried);
   }
   if (row.host_per_node > 0) row.how.push_back({"fit.host", {{"bytes", format_gib(row.host_per_node)}}});
-  row.command = fmt::format("vram train{} --on {} --task {}", model_words(base), shell(base.on), task.task);
-  if (job.stack) row.command += " --stack " + *job.stack;
-  if (job.zero.value_or(0) > 0 && !job.sharding) row.command += fmt::format(" --zero {}", *job.zero);
-  if (job.tensor_parallel.value_or(1) > 1) row.command += fmt::format(" --tensor-parallel {}", *job.tensor_parallel);
-  if (job.pipeline_parallel.value_or(1) > 1) row.command += fmt::format(" --pipeline-parallel {}", *job.pipeline_parallel);
-  if (job.recompute) row.command += " --recompute " + *job.recompute;
-  if (job.sequence) row.command += fmt::format(" --sequence {}", *job.sequence);
-  if (job.micro_batch) row.command += fmt::format(" --micro-batch {}", *job.micro_batch);
-  if (job.lora_dtype) row.command += " --lora-dtype " + *job.lora_dtype;
-  for (const std::string& what : job.offload) row.command += " --offload " + what;
+  Job shown = tried->job;
+  if (shown.zero == rules.default_zero) shown.zero.reset();  // what the stack does anyway
+  row.command = fmt::format("vram train{} --on {}{}", model_words(base), shell(base.on), options_of(shown, Verb::train));
   return row;
+}
+
+// "8k" for 8,192: whole multiples of 1,024 as the options take them.
+std::string short_tokens(int64_t tokens) {
+  return tokens >= 1024 && tokens % 1024 == 0 ? with_commas(tokens / 1024) + "k" : with_commas(tokens);
 }
 
 FitRow serve_row(const Model& model, const Machine& machine, const Job& base, const std::string& dtype,
@@ -238,27 +271,26 @@ FitRow serve_row(const Model& model, const Machine& machine, const Job& base, co
   if (!job.weights_dtype) job.weights_dtype = dtype;
   if (!job.context) job.context = std::min<int64_t>(8192, model.max_positions > 0 ? model.max_positions : 8192);
   row.context = *job.context;
-  row.command = fmt::format("vram serve{} --on {} --weights-dtype {} --context {}", model_words(base), shell(base.on),
-                            *job.weights_dtype, *job.context);
+  row.command = fmt::format("vram serve{} --on {}{}", model_words(base), shell(base.on), options_of(job, Verb::serve));
   try {
-    const ServeAnswer a = serve(model, machine, job, constants);
+    const ServeBrief a = serve_brief(model, machine, job, constants);
     row.fits = a.fits;
-    row.needed = a.worst().weights_bytes + a.worst().reserve_bytes + a.worst().request_bytes;
-    row.room = a.room_bytes;
+    row.needed = ceil_div(a.needed_bytes, a.pooled);
+    row.room = a.room_bytes / a.pooled;
     row.concurrency = a.largest_concurrency;
     row.longest_context = a.longest_context;
-    row.cards_used = a.plan.parallel.replica();
-    if (a.plan.parallel.tensor > 1) row.how.push_back({"fit.tp", {{"n", std::to_string(a.plan.parallel.tensor)}}});
-    if (a.plan.parallel.pipeline > 1) row.how.push_back({"fit.pp", {{"n", std::to_string(a.plan.parallel.pipeline)}}});
-    if (a.plan.parallel.data > 1) row.how.push_back({"fit.replicas", {{"n", with_commas(a.plan.parallel.data)}}});
+    row.cards_used = a.parallel.replica();
+    if (a.parallel.tensor > 1) row.how.push_back({"fit.tp", {{"n", std::to_string(a.parallel.tensor)}}});
+    if (a.parallel.pipeline > 1) row.how.push_back({"fit.pp", {{"n", std::to_string(a.parallel.pipeline)}}});
+    if (a.parallel.data > 1) row.how.push_back({"fit.replicas", {{"n", with_commas(a.parallel.data)}}});
     if (a.fits && a.concurrency_known && !a.concurrency_unlimited) {
-      row.how.push_back({"fit.k", {{"k", with_commas(a.largest_concurrency)}, {"context", with_commas(*job.context)}}});
-      row.how.push_back({"fit.longest", {{"tokens", with_commas(a.longest_context)}}});
-      if (!job.concurrency && a.plan.parallel.replica() > 1 && !job.tensor_parallel && !job.pipeline_parallel) {
+      row.how.push_back({"fit.k", {{"k", with_commas(a.largest_concurrency)}, {"context", short_tokens(*job.context)}}});
+      row.how.push_back({"fit.longest", {{"tokens", short_tokens(a.longest_context)}}});
+      if (!job.concurrency && a.parallel.replica() > 1 && !job.tensor_parallel && !job.pipeline_parallel) {
         Job one = job;
         one.concurrency = 1;
-        row.cards_enough = serve(model, machine, one, constants).plan.parallel.replica();
-        if (row.cards_enough < a.plan.parallel.replica()) {
+        row.cards_enough = serve_brief(model, machine, one, constants).parallel.replica();
+        if (row.cards_enough < a.parallel.replica()) {
           row.how.push_back({row.cards_enough == 1 ? "fit.one_enough" : "fit.enough", {{"n", with_commas(row.cards_enough)}}});
         }
       }
@@ -270,7 +302,7 @@ FitRow serve_row(const Model& model, const Machine& machine, const Job& base, co
         other.pipeline_parallel.reset();
         other.data_parallel.reset();
         try {
-          if (serve(model, with_cards(machine, cards), other, constants).fits) {
+          if (serve_brief(model, with_cards(machine, cards), other, constants).fits) {
             row.cards_needed = cards;
             break;
           }
@@ -279,6 +311,9 @@ FitRow serve_row(const Model& model, const Machine& machine, const Job& base, co
       }
     }
   } catch (const InputError& e) {
+    row.possible = false;
+    row.how.push_back({"fit.refused", {{"why", e.what()}}});
+  } catch (const OverflowError& e) {
     row.possible = false;
     row.how.push_back({"fit.refused", {{"why", e.what()}}});
   }
@@ -295,6 +330,7 @@ bool FitAnswer::any() const {
 
 std::vector<std::string> FitAnswer::assumed(Lang lang) const {
   std::vector<std::string> out = model.assumed(lang);
+  if (!model.shape_known) out.push_back(std::string(text(lang, "train.assume.no_shapes")));
   const auto& more = machine.assumed(lang);
   out.insert(out.end(), more.begin(), more.end());
   return out;
@@ -305,25 +341,30 @@ FitAnswer answer_fit(const Job& job, const Knowledge& knowledge) {
   a.model = resolve_model(job, knowledge.environment());
   a.machine = resolve_machine(job, knowledge);
   a.usable = a.machine.device.usable_bytes();
+  // A GPT by hand has as many positions as its job needs: training does not need serving's, nor serving training's.
+  const auto without = [&](auto field) {
+    if (!job.block || *job.block != "gpt" || !(job.*field)) return a.model;
+    Job other = job;
+    (other.*field).reset();
+    return resolve_model(other, knowledge.environment());
+  };
+  const Model trained = without(&Job::context), served = without(&Job::sequence);
   a.sequence = job.sequence.value_or(4096);
   a.micro_batch = job.micro_batch.value_or(1);
-  if (!job.sequence && a.model.learned_positions && a.model.max_positions > 0)
-    a.sequence = std::min(a.sequence, a.model.max_positions);
+  if (!job.sequence && trained.learned_positions && trained.max_positions > 0)
+    a.sequence = std::min(a.sequence, trained.max_positions);
   Job base = job;
   base.sequence = a.sequence;
   const Constants& constants = knowledge.constants();
   for (std::string_view dtype : kServeDtypes)
-    a.rows.push_back(serve_row(a.model, a.machine, base, std::string(dtype), constants));
-  for (const Aim& task : tasks()) a.rows.push_back(train_row(a.model, a.machine, base, task, constants));
-  // The account that most people will ask for next is full fine-tuning's: what moves that moves the page.
-  Job full = job_of(base, tasks()[2], {a.machine.cards() > 1 ? 3 : 0, false, 1});
-  full.recompute.reset();
-  if (job.recompute) full.recompute = job.recompute;
-  if (!job.sequence) full.sequence.reset();
-  if (a.model.learned_positions) full.sequence = a.sequence;
-  try {
-    a.movers = answer_train(a.model, a.machine, full, knowledge).movers;
-  } catch (const InputError&) {
+    a.rows.push_back(serve_row(served, a.machine, base, std::string(dtype), constants));
+  for (const Aim& task : tasks()) a.rows.push_back(train_row(trained, a.machine, base, task, constants));
+  // What moves the account of full fine-tuning, in the very setting that its row shows.
+  const Rules rules = stack_rules(base.stack.value_or("generic"), constants);
+  if (const auto shown = try_task(trained, a.machine, base, tasks()[2], rules, constants)) {
+    Job full = shown->job;
+    if (!job.sequence && !trained.learned_positions) full.sequence.reset();
+    a.movers = answer_train(trained, a.machine, full, knowledge).movers;
   }
   return a;
 }
@@ -360,10 +401,12 @@ LargestAnswer answer_largest(const Job& job, const Knowledge& knowledge) {
       serve_job.weights_dtype = std::string(dtype);
       if (!serve_job.context) serve_job.context = std::min<int64_t>(8192, m.max_positions > 0 ? m.max_positions : 8192);
       try {
-        const ServeAnswer answer = serve(m, a.machine, serve_job, constants);
-        needed = answer.worst().weights_bytes + answer.worst().reserve_bytes + answer.worst().request_bytes;
+        const ServeBrief answer = serve_brief(m, a.machine, serve_job, constants);
+        needed = ceil_div(answer.needed_bytes, answer.pooled);
         return answer.fits;
       } catch (const InputError&) {
+        return false;
+      } catch (const OverflowError&) {
         return false;
       }
     });
@@ -382,8 +425,10 @@ LargestAnswer answer_largest(const Job& job, const Knowledge& knowledge) {
         const auto tried = try_task(m, a.machine, base, task, rules, constants);
         if (!tried) return false;
         needed = tried->peak.device;
-        return needed <= a.usable;
+        return tried->fits(a.machine);
       } catch (const InputError&) {
+        return false;
+      } catch (const OverflowError&) {
         return false;
       }
     });
@@ -400,6 +445,8 @@ Document to_json(const FitAnswer& a) {
       row.set("room_bytes", r.room);
     }
     if (r.host_per_node > 0) row.set("host_bytes_per_node", r.host_per_node);
+    if (r.host_lacks) row.set("host_memory_lacks", true);
+    if (!r.possible) row.set("fits", Document());
     if (r.concurrency > 0) row.set("largest_concurrency", r.concurrency);
     if (r.context > 0) row.set("context_tokens", r.context);
     if (r.longest_context > 0) row.set("longest_context_tokens", r.longest_context);
@@ -415,7 +462,7 @@ Document to_json(const FitAnswer& a) {
   Document::Array movers, assumptions;
   for (const Effect& e : a.movers) {
     movers.emplace_back(Document::Object{
-        {"field", e.field}, {"alternative", e.alternative}, {"delta_bytes", e.delta}, {"text", say(Lang::en, e.what)}});
+        {"field", e.field}, {"alternative", e.alternative}, {"delta_bytes", e.delta}, {"text", effect_text(Lang::en, e)}});
   }
   for (const std::string& t : a.assumed(Lang::en)) assumptions.emplace_back(t);
   return Document::Object{

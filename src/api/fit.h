@@ -19,6 +19,7 @@ struct FitRow {
   Bytes needed = 0;                    ///< per card, of the setting that `how` tells
   Bytes room = 0;                      ///< negative: what is missing
   Bytes host_per_node = 0;             ///< host memory that the setting takes
+  bool host_lacks = false;             ///< the hosts have less than that
   std::vector<Note> how;               ///< the setting, one clause each
   std::string command;                 ///< the verb and options that show this setting's account
   std::optional<int64_t> cards_needed; ///< where it does not fit: the smallest number of such cards on which it does

@@ -25,7 +25,7 @@ bool ends_in(std::string_view text, std::string_view ending) {
 // "./x", "/x", "../x", "x.json": written as a path. Other names are looked up in the catalogue first.
 bool written_as_path(const std::string& name) {
   return name[0] == '/' || name.rfind("./", 0) == 0 || name.rfind("../", 0) == 0 || name == "." || name == ".." ||
-         ends_in(name, ".json");
+         ends_in(name, ".json") || ends_in(name, ".yaml") || ends_in(name, ".yml") || ends_in(name, ".toml");
 }
 
 std::string last_part(std::string path) {
@@ -36,12 +36,17 @@ std::string last_part(std::string path) {
 // "7B", "1.5T", "350M": a size and nothing else. "7b" in a name such as "mistral-7b" does not count.
 std::optional<int64_t> size_of(const std::string& name) {
   if (name.empty() || !std::isdigit(static_cast<unsigned char>(name[0]))) return std::nullopt;
+  // Digits with at most one letter behind them mean a size: what is wrong with it is said. "01-ai/Yi" is a name.
+  const bool meant = name.find_first_not_of("0123456789.,_eE+") >= name.size() - 1;
   try {
     const int64_t n = parse_integer(name, Unit::count, "model");
-    return n > 0 ? std::optional<int64_t>(n) : std::nullopt;
+    if (n > 0) return n;
   } catch (const InputError&) {
+    if (meant) throw;
     return std::nullopt;
   }
+  if (!meant) return std::nullopt;
+  throw InputError({.field = "model", .value = name, .problem = "is no size of a model", .accepted = std::string(unit_help(Unit::count))});
 }
 
 std::vector<std::string> hand_fields(const Job& job) {
@@ -97,6 +102,33 @@ DecoderByHand decoder_of(const Job& job, int64_t parameters) {
   return d;
 }
 
+// A decoder in this product's own words: a file with the fields of the group "model" (layers, hidden, heads, ...).
+bool is_own_description(const Document& document) {
+  return document.is_object() && !document.find("model_type") && !document.find("hidden_size") &&
+         (document.find("layers") || document.find("hidden") || document.find("params"));
+}
+
+Model describe_by_hand(const Job& job, int64_t parameters);
+
+Model read_own_description(const Document& document, const std::string& file, const std::string& name, const Job& job) {
+  Job described;
+  read_job(described, document, file);
+  for (const Field& f : fields()) {
+    if (f.group != "model" && f.is_set(described)) {
+      throw InputError({.file = file, .field = std::string(f.name), .problem = "does not describe a model",
+                        .accepted = "params, layers, hidden, heads, kv_heads, head_dim, ffn, vocab, experts, block"});
+    }
+  }
+  if (!described.model.empty()) {
+    throw InputError({.file = file, .field = "model", .problem = "is set in a description of a model"});
+  }
+  described.set.insert(described.set.end(), job.set.begin(), job.set.end());
+  Model model = describe_by_hand(described, described.params.value_or(0));
+  model.name = name;
+  model.origin = "file " + file;
+  return model;
+}
+
 Model read_file_model(const std::string& path, const Job& job, const Environment& environment) {
   std::string file = path;
   std::string name = last_part(path);
@@ -110,8 +142,12 @@ Model read_file_model(const std::string& path, const Job& job, const Environment
     const std::string folder = last_part(path.substr(0, path.find_last_of('/')));
     if (!folder.empty() && folder != "." && folder != "..") name = folder;
   }
-  const Limits limits{.bytes = kConfigLimit, .depth = 64, .values = 1'000'000};
-  const Document config = parse_json(environment.read_file(file, kConfigLimit), file, limits);
+  // Some published configs hold Infinity (rope bounds), which decides nothing here.
+  const Limits limits{.bytes = kConfigLimit, .depth = 64, .values = 1'000'000, .infinity_is_null = true};
+  const bool other = ends_in(file, ".yaml") || ends_in(file, ".yml") || ends_in(file, ".toml");
+  const std::string bytes = environment.read_file(file, kConfigLimit);
+  const Document config = other ? parse_by_name(bytes, file, limits) : parse_json(bytes, file, limits);
+  if (is_own_description(config)) return read_own_description(config, file, name, job);
   if (!job.set.empty()) return model_with_changes(config, file, name, job.set);
   const std::string quant = file.substr(0, file.find_last_of('/') + 1) + "hf_quant_config.json";
   if (environment.is_directory(path) && environment.is_file(quant)) {
@@ -181,15 +217,14 @@ Model of_shape_and_size(const Job& job, int64_t parameters) {
   Model model = model_by_hand(decoder);
   const int64_t shaped = model.counts.parameters;
   if (!job.ffn) {
-    model.assumptions.push_back(fmt::format("ffn {}: what the size leaves for it", decoder.ffn));
+    model.assume({"model.assume.ffn_left", {{"ffn", with_commas(decoder.ffn)}}});
     if (parameters > shaped) add_remainder(model, parameters - shaped);
   } else if (std::abs(static_cast<double>(shaped - parameters)) > 0.1 * static_cast<double>(parameters)) {
     throw InputError({.field = "--params",
                       .value = with_commas(parameters),
                       .problem = fmt::format("contradicts the layers, which hold {}", with_commas(shaped))});
   } else if (shaped != parameters) {
-    model.assumptions.push_back(
-        fmt::format("{} parameters, as the layers hold, not {}", with_commas(shaped), with_commas(parameters)));
+    model.assume({"model.assume.shaped", {{"shaped", with_commas(shaped)}, {"said", with_commas(parameters)}}});
   }
   return model;
 }
@@ -208,10 +243,10 @@ Model describe_by_hand(const Job& job, int64_t parameters) {
   if (shaped && parameters > 0 && job.set.empty()) return of_shape_and_size(job, parameters);
   const DecoderByHand decoder = decoder_of(job, parameters);
   if (job.set.empty()) return model_by_hand(decoder);
-  std::vector<std::string> assumptions;
+  std::vector<Note> assumptions;
   const Document config = config_by_hand(decoder, assumptions);
   Model model = model_with_changes(config, "the model by hand", decoder.name, job.set);
-  model.assumptions.insert(model.assumptions.end(), assumptions.begin(), assumptions.end());
+  for (Note& note : assumptions) model.assume(std::move(note));
   return model;
 }
 

@@ -115,6 +115,7 @@ void fill_levers(ServeAnswer& answer, const Model& model, const Machine& machine
       const bool better = k > answer.largest_concurrency || (k == answer.largest_concurrency && roomier);
       if (better) answer.levers.push_back({id, std::move(value), k >= kUnlimited ? 0 : k, left});
     } catch (const InputError&) {  // not possible for this model or machine
+    } catch (const OverflowError&) {
     }
   };
   Job change = base;
@@ -296,6 +297,29 @@ ServeAnswer answer_of(const Model& model, const Machine& machine, const Job& job
 ServeAnswer serve(const Model& model, const Machine& machine, const Job& job, const Constants& constants) {
   try {
     return answer_of(model, machine, job, constants);
+  } catch (const OverflowError&) {
+    throw overflow_of(job);
+  }
+}
+
+ServeBrief serve_brief(const Model& model, const Machine& machine, const Job& job, const Constants& constants) {
+  try {
+    const ServePlan plan = resolve(model, machine, job, serving_rules(constants, machine, job.usable));
+    const Prepared prepared = prepare(plan);
+    const int64_t context = plan.context.value, asked = plan.asked.value_or(1);
+    const int64_t k = largest_concurrency(prepared, context);
+    const PreparedRank& rank = prepared.ranks[tightest_rank(prepared, context)];
+    ServeBrief out;
+    out.fits = k >= asked;
+    out.parallel = plan.parallel;
+    out.pooled = plan.pooled();
+    out.concurrency_known = plan.kv_known;
+    out.concurrency_unlimited = plan.kv_known && k >= kUnlimited;
+    out.largest_concurrency = plan.kv_known && k < kUnlimited ? k : 0;
+    if (plan.kv_known) out.longest_context = within_model(model, longest_context(prepared, 1, kLongestContext));
+    out.needed_bytes = checked_add(checked_add(rank.weights, rank.reserved), rank.request_bytes(context, prepared.block));
+    out.room_bytes = room_left(prepared, context, asked);
+    return out;
   } catch (const OverflowError&) {
     throw overflow_of(job);
   }

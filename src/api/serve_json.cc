@@ -155,8 +155,8 @@ Document to_json(const ServeAnswer& a) {
   out.set("moves_most", std::move(movers));
   Document::Array assumptions;
   for (const Remark& r : plan.remarks) assumptions.emplace_back(remark_text(Lang::en, r));
-  for (auto* list : {&m.assumptions, &a.machine.assumptions}) {
-    for (Document& text : texts(*list)) assumptions.push_back(std::move(text));
+  for (const auto& list : {m.assumed(Lang::en), a.machine.assumed(Lang::en)}) {
+    for (Document& text : texts(list)) assumptions.push_back(std::move(text));
   }
   out.set("assumptions", std::move(assumptions));
   Document::Array steps;

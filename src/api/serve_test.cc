@@ -97,6 +97,21 @@ TEST(Serve, LeversRaiseK) {
   }
 }
 
+TEST(Serve, BriefIsTheSameAnswer) {
+  for (const Job& job : {Job{}, Job{.context = 4096, .concurrency = 7}, Job{.context = 100'000, .textbook = true}}) {
+    for (const Machine& machine : {h100s(1), h100s(8), fixtures::cards(2, 24 * kGiB)}) {
+      const ServeAnswer a = ask(llama8b(), machine, job);
+      const ServeBrief b = serve_brief(llama8b(), machine, job, Constants::builtin());
+      EXPECT_EQ(b.fits, a.fits);
+      EXPECT_EQ(b.largest_concurrency, a.largest_concurrency);
+      EXPECT_EQ(b.longest_context, a.longest_context);
+      EXPECT_EQ(b.room_bytes, a.room_bytes);
+      EXPECT_EQ(b.needed_bytes, a.worst().weights_bytes + a.worst().reserve_bytes + a.worst().request_bytes);
+      EXPECT_EQ(b.parallel.replica(), a.plan.parallel.replica());
+    }
+  }
+}
+
 TEST(Serve, WiderTensorParallelismIsALever) {
   const ServeAnswer a = ask(llama8b(), h100s(8), {.context = 8192});
   EXPECT_TRUE(std::any_of(a.levers.begin(), a.levers.end(), [](const ServeLever& l) { return l.id == "parallel"; }));

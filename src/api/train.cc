@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "stacks/stacks.h"
@@ -15,10 +16,24 @@ Rules rules_for(const Job& job, const Knowledge& knowledge) {
   return stack_rules(job.stack.value_or("generic"), knowledge.constants());
 }
 
-std::vector<Bytes> peaks_of(const Model& model, const Plan& plan, const Overheads& over) {
+// The schedule of the plan before: jobs that differ in one field mostly run the same one.
+struct LastShape {
+  std::optional<std::array<int64_t, 4>> of;
+  ScheduleShape shape;
+
+  const ScheduleShape& get(const Plan& plan) {
+    const std::array<int64_t, 4> wanted{static_cast<int64_t>(plan.schedule), plan.pp, plan.vpp, plan.micro_batches};
+    if (of != wanted) {
+      shape = schedule_shape(plan.schedule, plan.pp, plan.vpp, plan.micro_batches);
+      of = wanted;
+    }
+    return shape;
+  }
+};
+
+std::vector<Bytes> peaks_of(const Model& model, const Plan& plan, const Overheads& over, LastShape& last) {
   std::vector<Bytes> peaks(static_cast<size_t>(plan.pp));
-  compose(step_tables(model, plan, over), schedule_shape(plan.schedule, plan.pp, plan.vpp, plan.micro_batches),
-          peaks.data());
+  compose(step_tables(model, plan, over), last.get(plan), peaks.data());
   return peaks;
 }
 
@@ -58,16 +73,48 @@ Model as_trained(const Model& model, const Plan& plan) {
   return with_planned_quantization(model, "nf4");
 }
 
+// Host memory of a card of the rank that keeps most there.
+struct HostNeed {
+  Bytes bytes = 0;
+  int64_t rank = 0;
+  Bytes all = 0;  // over all cards
+};
+HostNeed host_need(const Model& model, const Plan& plan) {
+  HostNeed out;
+  if (!plan.offload_optimizer && !plan.offload_gradients && !plan.offload_parameters) return out;
+  for (int64_t r = 0; r < plan.pp; ++r) {
+    Bytes host = 0;
+    sum_states(model, plan, r, &host);
+    out.all = checked_add(out.all, checked_mul(host, plan.cards() / plan.pp));
+    if (host > out.bytes) out.bytes = host, out.rank = r;
+  }
+  return out;
+}
+
+TrainPeak peak_of(const Model& model, const Machine* machine, const Job& job, const Rules& rules, const Constants& constants,
+                  LastShape& last) {
+  const Plan plan = resolve_plan(model, machine, job, rules);
+  const Overheads over = overheads(plan, machine ? &machine->device : nullptr, constants);
+  const bool quantize = plan.task == Task::qlora && !model.quantization;
+  const Model quantized = quantize ? as_trained(model, plan) : Model{};
+  const Model& trained = quantize ? quantized : model;
+  const auto peaks = peaks_of(trained, plan, over, last);
+  return {*std::max_element(peaks.begin(), peaks.end()), host_need(trained, plan).bytes};
+}
+
 // The peak of the same job with one field said otherwise; nothing where that is not a valid job.
-std::optional<Bytes> peak_with(const Model& model, const Machine* machine, const Job& job, const Knowledge& knowledge) {
+std::optional<Bytes> peak_with(const Model& model, const Machine* machine, const Job& job, const Knowledge& knowledge,
+                               LastShape& last) {
   try {
-    return train_peak(model, machine, job, rules_for(job, knowledge), knowledge.constants()).device;
+    return peak_of(model, machine, job, rules_for(job, knowledge), knowledge.constants(), last).device;
   } catch (const InputError&) {
+    return std::nullopt;
+  } catch (const OverflowError&) {
     return std::nullopt;
   }
 }
 
-void find_movers(TrainAnswer& a, const Job& job, const Knowledge& knowledge, const Overheads& over) {
+void find_movers(TrainAnswer& a, const Job& job, const Knowledge& knowledge, const Overheads& over, LastShape& last) {
   const Machine* machine = a.machine ? &*a.machine : nullptr;
   const Bytes now = a.device.bytes;
   const auto add = [&](std::string field, std::string alternative, Bytes delta, std::string current) {
@@ -76,18 +123,14 @@ void find_movers(TrainAnswer& a, const Job& job, const Knowledge& knowledge, con
     e.field = field;
     e.alternative = alternative;
     e.delta = delta;
-    e.what = {"train.mover",
-              {{"field", field},
-               {"current", std::move(current)},
-               {"alternative", alternative},
-               {"delta", (delta > 0 ? "+" : "") + format_gib(delta)}}};
+    e.current = std::move(current);
     a.movers.push_back(std::move(e));
   };
   const auto try_field = [&](bool said, std::string field, std::string current, std::string alternative, auto change) {
     if (said) return;
     Job other = job;
     change(other);
-    if (const auto peak = peak_with(a.model, machine, other, knowledge))
+    if (const auto peak = peak_with(a.model, machine, other, knowledge, last))
       add(std::move(field), std::move(alternative), *peak - now, std::move(current));
   };
   const Plan& p = a.plan;
@@ -186,7 +229,8 @@ void write_steps(TrainAnswer& a) {
       if (std::find(categories.begin(), categories.end(), line.category) == categories.end()) continue;
       WorkedStep step;
       step.title = {"train.step.line", {{"name", line.name}, {"owner", line.owner}}};
-      step.expression = line.count > 1 ? fmt::format("{} × ({})", with_commas(line.count), line.formula) : line.formula;
+      step.expression = line.formula;
+      step.count = line.count;
       step.bytes = line.bytes;
       a.steps.push_back(std::move(step));
       sum += line.bytes;
@@ -235,17 +279,8 @@ void write_steps(TrainAnswer& a) {
 
 TrainPeak train_peak(const Model& model, const Machine* machine, const Job& job, const Rules& rules,
                      const Constants& constants) {
-  const Plan plan = resolve_plan(model, machine, job, rules);
-  if (plan.task == Task::qlora && !model.quantization) return train_peak(as_trained(model, plan), machine, job, rules, constants);
-  const auto peaks = peaks_of(model, plan, overheads(plan, machine ? &machine->device : nullptr, constants));
-  TrainPeak out;
-  out.device = *std::max_element(peaks.begin(), peaks.end());
-  for (int64_t r = 0; r < plan.pp; ++r) {
-    Bytes host = 0;
-    sum_states(model, plan, r, &host);
-    out.host = std::max(out.host, host);
-  }
-  return out;
+  LastShape last;
+  return peak_of(model, machine, job, rules, constants, last);
 }
 
 TrainAnswer answer_train(Model model, std::optional<Machine> machine, const Job& job, const Knowledge& knowledge) {
@@ -260,15 +295,21 @@ TrainAnswer answer_train(Model model, std::optional<Machine> machine, const Job&
     a.host_available = m->host_bytes_per_node;
   }
   const Overheads over = overheads(a.plan, m ? &m->device : nullptr, knowledge.constants());
-  a.peaks = peaks_of(a.model, a.plan, over);
+  LastShape last;
+  a.peaks = peaks_of(a.model, a.plan, over, last);
   a.worst = std::max_element(a.peaks.begin(), a.peaks.end()) - a.peaks.begin();
   for (int64_t r = 0; r < a.plan.pp; ++r) {
     a.rank_ledgers.push_back(make_ledger(step_program<Fast>(a.model, a.plan, over, r), Tier::device));
   }
   const auto program = step_program<Traced>(a.model, a.plan, over, a.worst);
   a.device = make_ledger(program, Tier::device);
-  a.host = make_ledger(program, Tier::host);
-  if (!a.plan.textbook && a.model.shape_known) a.timeline = timeline_of(program);
+  if (const HostNeed need = host_need(a.model, a.plan); need.bytes > 0) {
+    a.host_all = need.all;
+    a.host = make_ledger(need.rank == a.worst ? program : step_program<Traced>(a.model, a.plan, over, need.rank), Tier::host);
+  }
+  if (!a.plan.textbook && a.model.shape_known && written_micro_batches(a.plan) == a.plan.micro_batches) {
+    a.timeline = timeline_of(program);
+  }
   a.states = sum_states(a.model, a.plan, a.worst, nullptr);
   a.states_all = whole_states(a.model, a.plan);
   if (a.host.bytes > 0) {
@@ -280,7 +321,7 @@ TrainAnswer answer_train(Model model, std::optional<Machine> machine, const Job&
   const RankCounts counts = rank_counts(a.model, a.plan, a.worst);
   a.parameters_on_rank = counts.dense.parameters + counts.expert.parameters;
   a.flops = training_flops(a.model, a.plan);
-  a.traffic = step_traffic(a.model, a.plan, a.parameters_on_rank);
+  a.traffic = step_traffic(a.model, a.plan, counts);
   a.tokens_per_step = static_cast<double>(a.plan.sequence) * static_cast<double>(a.plan.micro_batch) *
                       static_cast<double>(a.plan.micro_batches) * static_cast<double>(a.plan.dp);
   a.tokens = job.tokens;
@@ -304,7 +345,7 @@ TrainAnswer answer_train(Model model, std::optional<Machine> machine, const Job&
   if (a.time && a.mfu_assumed)
     a.assumptions.push_back({"train.assume.mfu", {{"mfu", fmt::format("{:.0f} %", 100 * mfu)}}});
   write_steps(a);
-  find_movers(a, job, knowledge, over);
+  find_movers(a, job, knowledge, over, last);
   return a;
 }
 
@@ -319,6 +360,14 @@ Document to_json(const Note& note) {
   Document::Object args;
   for (const auto& [name, value] : note.args) args.emplace_back(name, value);
   return Document::Object{{"id", note.id}, {"args", std::move(args)}, {"text", say(Lang::en, note)}};
+}
+
+std::string effect_text(Lang lang, const Effect& e) {
+  const bool option = find_field(e.field) != nullptr;
+  const std::string row = "row." + e.field.substr(0, e.field.find('.'));
+  return say(lang, "train.mover", fmt::arg("field", option ? option_name(e.field) : std::string(text_or(lang, row, e.field))),
+             fmt::arg("current", e.current), fmt::arg("alternative", e.alternative),
+             fmt::arg("delta", (e.delta > 0 ? "+" : "") + format_gib(e.delta)));
 }
 
 namespace {
@@ -414,12 +463,16 @@ Document plan_json(const Plan& p) {
                           {"shard_group", p.shard_group},
                           {"recompute", std::string(recompute_name(p.recompute))},
                           {"attention", p.flash ? "flash" : "eager"},
+                          {"loss", std::string(loss_name(p.rules.kernels.loss))},
+                          {"hidden_dropout", p.hidden_dropout},
+                          {"attention_dropout", p.attention_dropout},
                           {"offload", std::move(offload)},
                           {"lora_rank", p.adapters.rank},
                           {"textbook", p.textbook},
                           {"weight_bytes_per_parameter", p.weight_bytes},
                           {"gradient_bytes_per_parameter", p.gradient_bytes + p.gradient_copy_bytes},
-                          {"master_bytes_per_parameter", p.master_bytes}};
+                          {"master_bytes_per_parameter", p.master_bytes},
+                          {"moment_bytes_per_parameter", p.moment_bytes}};
 }
 
 }  // namespace
@@ -460,7 +513,7 @@ Document to_json(const TrainAnswer& a) {
   if (a.host.bytes > 0) {
     out.set("host_ledger", to_json(a.host));
     out.set("host_bytes_per_card", a.host.bytes);
-    out.set("host_bytes_all_cards", checked_mul(a.host.bytes, a.plan.cards()));
+    out.set("host_bytes_all_cards", a.host_all);
     if (a.host_needed) out.set("host_bytes_per_node", *a.host_needed);
   }
   out.set("flops", Document::Object{{"textbook_per_token", a.flops.textbook_per_token},
@@ -501,11 +554,14 @@ Document to_json(const TrainAnswer& a) {
   Document::Array movers, steps, assumptions;
   for (const Effect& e : a.movers) {
     movers.emplace_back(Document::Object{
-        {"field", e.field}, {"alternative", e.alternative}, {"delta_bytes", e.delta}, {"text", say(Lang::en, e.what)}});
+        {"field", e.field}, {"alternative", e.alternative}, {"delta_bytes", e.delta}, {"text", effect_text(Lang::en, e)}});
   }
   for (const WorkedStep& s : a.steps) {
     Document row{Document::Object{{"title", say(Lang::en, s.title)}, {"bytes", s.bytes}}};
-    if (!s.expression.empty()) row.set("expression", s.expression);
+    if (!s.expression.empty()) {
+      row.set("expression", s.expression);
+      row.set("count", s.count);
+    }
     if (s.textbook) row.set("textbook_bytes", *s.textbook);
     if (s.why) row.set("why", say(Lang::en, *s.why));
     steps.push_back(std::move(row));

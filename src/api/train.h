@@ -20,16 +20,20 @@ struct StateBytes {
 
 /// What changes if an assumption is made otherwise.
 struct Effect {
-  Note what;                       ///< "recompute none (full: -12.3 GiB)"
   std::string field;               ///< job field that decides it, or a data row's id
+  std::string current;
   std::string alternative;
   Bytes delta = 0;                 ///< of the peak on the fullest rank
 };
 
+/// "--recompute none (full: -12.3 GiB)".
+std::string effect_text(Lang lang, const Effect& effect);
+
 /// One line of the account on a whiteboard.
 struct WorkedStep {
   Note title;
-  std::string expression;          ///< "12·P / N = 12·8,030,261,248 / 8 = ..."
+  std::string expression;          ///< of one instance: "12·P / N = 12·8,030,261,248 / 8 = ..."
+  int64_t count = 1;               ///< instances
   Bytes bytes = 0;
   std::optional<Bytes> textbook;   ///< what the well-known formula gives for this line
   std::optional<Note> why;         ///< why they differ
@@ -43,7 +47,8 @@ struct TrainAnswer {
   std::vector<Bytes> peaks;        ///< device bytes at the peak, by pipeline rank
   std::vector<Ledger> rank_ledgers;   ///< what is alive at each of these peaks (without formulas)
   int64_t worst = 0;               ///< rank with the highest peak
-  Ledger device, host;             ///< of that rank, with formulas; host: bytes per card
+  Ledger device, host;             ///< with formulas; device: of that rank; host: per card of the rank that keeps most there
+  Bytes host_all = 0;              ///< host bytes over all cards
   std::vector<double> timeline;    ///< device bytes over the step of that rank, the highest of each of at most 64 spans
   StateBytes states;               ///< of that rank
   StateBytes states_all;           ///< of one whole replica: Ψ times the bytes a parameter

@@ -21,20 +21,37 @@ const std::vector<Message>& all_messages() {
 #include "base/messages/fit.def"
 #include "base/messages/hub.def"
 #include "base/messages/man.def"
+#include "base/messages/storage.def"
 #undef VRAM_MESSAGE
   };
   return messages;
 }
 
-std::string_view text(Lang lang, std::string_view id) {
+namespace {
+
+const Message* find_message(std::string_view id) {
   static const auto index = [] {
     std::unordered_map<std::string_view, const Message*> map;
     for (const Message& m : all_messages()) map.emplace(m.id, &m);
     return map;
   }();
   const auto found = index.find(id);
-  if (found == index.end()) throw std::logic_error("no message '" + std::string(id) + "'");
-  return lang == Lang::zh ? found->second->zh : found->second->en;
+  return found == index.end() ? nullptr : found->second;
+}
+
+std::string_view in(Lang lang, const Message& message) { return lang == Lang::zh ? message.zh : message.en; }
+
+}  // namespace
+
+std::string_view text(Lang lang, std::string_view id) {
+  const Message* message = find_message(id);
+  if (!message) throw std::logic_error("no message '" + std::string(id) + "'");
+  return in(lang, *message);
+}
+
+std::string_view text_or(Lang lang, std::string_view id, std::string_view fallback) {
+  const Message* message = find_message(id);
+  return message ? in(lang, *message) : fallback;
 }
 
 std::string say(Lang lang, const Note& note) {

@@ -24,6 +24,9 @@ const std::vector<Message>& all_messages();
 /// The text of message `id`. Unknown ids are a programming error: std::logic_error; a test finds them.
 std::string_view text(Lang lang, std::string_view id);
 
+/// The text of message `id`, or `fallback` where there is none.
+std::string_view text_or(Lang lang, std::string_view id, std::string_view fallback);
+
 /// The text with its named parts filled in: say(lang, "fit.needs", fmt::arg("cards", 16)).
 template <class... Args>
 std::string say(Lang lang, std::string_view id, Args&&... args) {

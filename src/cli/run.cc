@@ -83,6 +83,23 @@ void save_job(const CommandLine& line, const Job& job, const Environment& enviro
   environment.write_file(path, ends_in(".json") ? write_json(document) : write_yaml(document));
 }
 
+// A size left 64 bits. Which of the job's numbers is to blame can't be told from the product; the largest mostly is.
+[[noreturn]] void refuse_overflow(const Job& job) {
+  const Document said = write_job(job);
+  const Field* largest = nullptr;
+  double most = 0;
+  for (const Field& f : fields()) {
+    const Document* value = f.is_number() ? said.find(f.name) : nullptr;
+    if (!value || f.unit == Unit::ratio || f.unit == Unit::money || value->number() <= most) continue;
+    largest = &f;
+    most = value->number();
+  }
+  throw InputError({.field = largest ? option_name(largest->name) : "model",
+                    .value = largest ? said.find(largest->name)->to_text() : job.model,
+                    .problem = "makes a size of more than 2^63 bytes",
+                    .accepted = "sizes of a real job"});
+}
+
 Outcome answer(const std::vector<std::string>& arguments, const Environment& environment, const Terminal& terminal) {
   CommandLine line = parse_command_line(arguments);
   line.request.style = style_of(line, environment, terminal);
@@ -96,9 +113,15 @@ Outcome answer(const std::vector<std::string>& arguments, const Environment& env
     line.request.job = job_of(line, environment);
     Knowledge knowledge(environment);
     for (const std::string& file : line.rows_files) knowledge.add_rows(file);
-    Reply reply = line.verb->run(line.request, knowledge);
+    const Reply reply = [&] {
+      try {
+        return line.verb->run(line.request, knowledge);
+      } catch (const OverflowError&) {
+        refuse_overflow(line.request.job);
+      }
+    }();
     if (!line.save_file.empty()) save_job(line, line.request.job, environment);
-    out.output = std::move(reply.text);
+    out.output = reply.text;
     out.status = static_cast<int>(reply.status);
     if (line.request.json) return out;
   }

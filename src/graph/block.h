@@ -18,7 +18,7 @@ constexpr Set bit(BlockId id) { return Set{1} << id; }
 /// Kernels, by what autograd keeps for them. Their rules stand in kernels.cc, one each, with source.
 enum class Kernel : uint8_t {
   linear,           ///< y = x W^T
-  norm_python,      ///< Hugging Face RMSNorm/LayerNorm written in Python: upcasts, normalises, casts back
+  norm_python,      ///< Hugging Face RMSNorm written in Python: upcasts, normalises, casts back
   norm_fused,       ///< one kernel: Transformer Engine, Apex, F.rms_norm, F.layer_norm
   attention_fused,  ///< flash or memory-efficient attention
   batched_matmul,   ///< scores = q k^T, context = p v

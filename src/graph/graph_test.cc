@@ -95,6 +95,10 @@ TEST(SavedTensors, GptBlockIsThe34OfTheLiterature) {
   KernelChoice python_gelu = torchtitan();
   python_gelu.gelu_fused = false;
   EXPECT_EQ(saved_per_token(gpt(h, a, 4 * h), python_gelu, 2048), 56 * h + 4 * a + 16);
+  // Its LayerNorm is torch.nn.LayerNorm: no fp32 copies, though RMSNorm in the same framework is Python.
+  KernelChoice gpt2 = hugging_face();
+  gpt2.gelu_fused = false;
+  EXPECT_EQ(saved_per_token(gpt(h, a, 4 * h), gpt2, 2048), 56 * h + 4 * a + 16);
 }
 
 TEST(SavedTensors, TensorAndSequenceParallel) {
@@ -110,6 +114,11 @@ TEST(SavedTensors, TensorAndSequenceParallel) {
   dims.tensor_parallel_value = 16;
   EXPECT_EQ(saved_per_token(llama(h, a, 8, 128, f), megatron(), 4096, {}, dims),
             (8 * h + 4 * A + 6 * f + 4 * a + 8) / 16.0 + 4 * 128);
+  // Norms over queries and keys keep their inputs and a statistic a head, of the replicated head too.
+  Model normed = llama(h, a, 8, 128, f);
+  normed.kinds[0].attention.qk_norm = Attention::QkNorm::per_head;
+  EXPECT_EQ(saved_per_token(normed, megatron(), 4096, {}, dims),
+            (8 * h + 6 * A + 6 * f + 8 * a + 8) / 16.0 + 6 * 128 + 4);
 }
 
 TEST(SavedTensors, LatentAttentionAndExperts) {
@@ -131,6 +140,45 @@ TEST(SavedTensors, LatentAttentionAndExperts) {
                     .shared_ffn = 2048};
   const int64_t routed = 8 * (2 * 7168 + 6 * 2048), shared = 6 * 2048;
   EXPECT_EQ(saved_per_token(m, megatron(), 4096), 4 * 7168 + routed + shared + 4 + 4 * 256 + 8 * 8);
+}
+
+// A decoder layer with cross attention keeps a third norm, queries, its own keys and values, and the output; the encoder's
+// output itself is one tensor for all layers.
+TEST(SavedTensors, CrossAttention) {
+  Model m = gpt(1024, 16, 4096);
+  EXPECT_EQ(saved_per_token(m, megatron(), 512), 32 * 1024 + 4 * 16 + 16);
+  m.kinds[0].attention.cross = true;
+  EXPECT_EQ(saved_per_token(m, megatron(), 512), (32 + 4 + 8) * 1024 + 2 * 4 * 16 + 24);
+}
+
+// Experts in a latent width: routed copies shrink to it, and the combined latent is kept for the way up. A dense MLP
+// beside the experts is kept as one of its own.
+TEST(SavedTensors, LatentExpertsAndADenseBranch) {
+  Model m = llama(1024, 8, 8, 128, 2048);
+  m.kinds[0].attention.kind = AttentionKind::none;
+  m.kinds[0].mlp = {.kind = MlpKind::moe, .activation = "silu", .experts = 8, .experts_per_token = 2, .expert_ffn = 512};
+  const double plain = saved_per_token(m, megatron(), 4096);
+  m.kinds[0].mlp.latent = 256;
+  EXPECT_EQ(saved_per_token(m, megatron(), 4096) - plain, 2 * 2 * (256 - 1024) + 2 * 256);
+  m.kinds[0].mlp.latent = 0;
+  m.kinds[0].mlp.dense_ffn = 2048;
+  EXPECT_EQ(saved_per_token(m, megatron(), 4096) - plain, 6 * 2048);
+}
+
+// Megatron-Core multiplies by the routing weights inside the experts: for nothing where one kernel does both, else for one
+// more tensor of the experts' width.
+TEST(SavedTensors, RoutingWeightsInsideTheExperts) {
+  Model m = llama(512, 8, 8, 64, 2048);
+  m.kinds[0].mlp = {.kind = MlpKind::moe, .activation = "silu", .experts = 8, .experts_per_token = 2, .expert_ffn = 1024};
+  KernelChoice weighted = megatron();
+  weighted.moe_weighted_activation = true;
+  const auto more = [&] { return saved_per_token(m, weighted, 4096) - saved_per_token(m, megatron(), 4096); };
+  EXPECT_EQ(more(), 2 * 4);
+  m.kinds[0].mlp.expert_gated = false;
+  m.kinds[0].mlp.activation = "relu2";
+  EXPECT_EQ(more(), 2 * 4);
+  m.kinds[0].mlp.activation = "gelu";
+  EXPECT_EQ(more(), 2 * (4 + 2 * 1024));
 }
 
 // Records the level of a walk.
@@ -176,11 +224,48 @@ TEST(Walks, LogitsCostWhatWasMeasured) {
   std::tie(forward, backward) = peaks(megatron(), 8);
   EXPECT_NEAR(forward, 6, 1.2);  // the unsharded norm output weighs at tp 8
   EXPECT_NEAR(backward, 6, 1.2);
+  KernelChoice compiled = megatron();
+  compiled.loss = KernelChoice::Loss::vocab_parallel_compiled;
+  std::tie(forward, backward) = peaks(compiled, 1);
+  EXPECT_NEAR(forward, 10, 0.2);
+  EXPECT_NEAR(backward, 6, 0.2);
   KernelChoice fused = megatron();
   fused.loss = KernelChoice::Loss::fused;
   std::tie(forward, backward) = peaks(fused, 1);
   EXPECT_NEAR(forward, 2, 0.2);
   EXPECT_NEAR(backward, 2, 0.2);
+}
+
+// The head's backward under sequence parallelism: the gathered input, the input's whole gradient and a tensor of the
+// weight's shape stand beside the gradient of the logits; the vocabulary is padded.
+TEST(Walks, HeadsBackwardHoldsWholeTensors) {
+  const Model m = llama(4096, 32, 8, 128, 14336);
+  const int64_t tokens = 256, t = 4, h = 4096;
+  const auto peak = [&](bool sequence_parallel, int64_t placeholder_bytes) {
+    Dims<Fast> dims;
+    dims.sequence = Fast(tokens);
+    dims.tensor_parallel = Fast(t);
+    dims.tensor_parallel_value = t;
+    dims.sequence_parallel = sequence_parallel;
+    LayerOptions options;
+    options.kernels = megatron();
+    options.kernels.loss = KernelChoice::Loss::fused;
+    options.vocabulary_multiple = 128;
+    options.placeholder_bytes = placeholder_bytes;
+    const Block<Fast> head = head_block<Fast>(m, dims, options);
+    Meter meter{head};
+    meter.move(head.storages[head.input].bytes.value());
+    walk_forward(head, Recompute::none, meter);
+    meter.peak = meter.level;
+    meter.allocate_gradient(head.output);
+    walk_backward(head, Recompute::none, meter);
+    return meter.peak;
+  };
+  const int64_t padded = (m.vocab + 511) / 512 * 512;
+  const int64_t stream = 2 * tokens * h, logits = 2 * tokens * padded / t, statistics = 4 * tokens;
+  // Norm input and output, gradient of the normed input and of the logits; the loss.
+  EXPECT_EQ(peak(false, 2), 3 * stream + statistics + logits + 4 * tokens + 2 * padded * h / t);
+  EXPECT_EQ(peak(true, 2), 3 * stream / t + statistics / t + 2 * stream + logits + 4 * tokens + 2 * padded * h / t);
 }
 
 TEST(Walks, ForwardAndBackwardLeaveNothingBehind) {
@@ -193,6 +278,9 @@ TEST(Walks, ForwardAndBackwardLeaveNothingBehind) {
     kind.mlp.experts_per_token = 2;
     kind.mlp.expert_ffn = 64;
     kind.mlp.shared_ffn = *rc::gen::element<int64_t>(0, 64);
+    kind.mlp.dense_ffn = *rc::gen::element<int64_t>(0, 128);
+    kind.mlp.latent = *rc::gen::element<int64_t>(0, 32);
+    kind.attention.cross = *rc::gen::arbitrary<bool>();
     kind.parallel = *rc::gen::element(false, true);
     kind.norms = *rc::gen::element<int64_t>(1, 2, 4);
     kind.attention.kind = *rc::gen::element(AttentionKind::full, AttentionKind::none, AttentionKind::mamba2);

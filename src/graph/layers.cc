@@ -1,6 +1,7 @@
 #include "graph/layers.h"
 
 #include <cmath>
+#include <optional>
 
 namespace vram {
 namespace {
@@ -47,10 +48,11 @@ class Builder {
   }
 
   // width: numbers a token of the normalised tensor; split: its heads are cut by tensor parallelism (q/k norms).
-  BlockId norm(BlockId x, std::string_view name, N width, bool trainable, bool split, N rows) {
+  // LayerNorm is one kernel of PyTorch in every framework; only RMSNorm is written in Python anywhere.
+  BlockId norm(BlockId x, std::string_view name, N width, bool trainable, bool split, N rows, NormKind kind = NormKind::rmsnorm) {
     const auto size = [&](N bytes) { return split ? cut(bytes * width) : stream(bytes * width); };
     const N statistics = split ? cut(N(4) * rows) : stream(N(4) * rows);
-    if (kernels_.norm_fused) {
+    if (kernels_.norm_fused || kind == NormKind::layernorm) {
       const BlockId y = store("norm output", "norm", size(e()));
       const BlockId stats = store("norm statistics", "norm", statistics, false);
       Operation& o = op(Kernel::norm_fused, name, {x}, {y});
@@ -75,14 +77,22 @@ class Builder {
 
   // y = x W^T with `out_bytes` for y. Adapters add x A^T B^T beside it.
   BlockId linear(BlockId x, std::string_view name, std::string_view out_name, std::string_view module, N out_bytes,
-                 Width in, Width out, bool adapted, bool gathers_input = false) {
+                 Width in, Width out, bool adapted, bool gathers_input = false, bool scatters_output = false) {
     const BlockId y = store(out_name, module, out_bytes);
     Operation& o = op(Kernel::linear, name, {x}, {y});
     o.trainable = !options_.frozen;
     o.flops = 2.0 * tokens_ * in.value * out.value / tp_;
     if (gathers_input && dims_.sequence_parallel) {
-      // Sequence parallelism gathers the input of a column-parallel linear for forward and again for backward.
+      // Sequence parallelism gathers the input of a column-parallel linear for forward and again for backward, where the
+      // whole gradient of the input stands beside it until it is reduced and scattered.
       const BlockId whole = store("gathered input", "communication", T_ * e() * in.symbol, false);
+      const BlockId gradient = store("gradient before scattering", "communication", T_ * e() * in.symbol, false);
+      o.scratch_forward.push_back(whole);
+      o.scratch_backward = {whole, gradient};
+    }
+    if (scatters_output && dims_.sequence_parallel) {
+      // A row-parallel linear makes a whole partial sum, and gathers the gradient of its output.
+      const BlockId whole = store("output before scattering", "communication", T_ * e() * out.symbol, false);
       o.scratch_forward.push_back(whole);
       o.scratch_backward.push_back(whole);
     }
@@ -149,12 +159,10 @@ int64_t local_kv_heads(int64_t kv_heads, int64_t tp) { return std::max<int64_t>(
 // Scores and softmax where attention is not fused: the 5·a·s² of the textbook, or 6·a·s² with an fp32 softmax.
 template <Number N>
 BlockId eager_attention(Builder<N>& b, BlockId q, BlockId k, BlockId v, const Attention& a, double dropout) {
-  const N s = ceil_div(b.dims().sequence, b.dims().context_parallel);
   const N heads = N::symbol("a", a.heads);
   const N rows = heads * b.dims().sequence;  // scores of one token against the whole sequence
   const double flops = 2.0 * b.tokens_value() * static_cast<double>(b.dims().sequence.value()) *
                        static_cast<double>(a.heads * a.head_dim) / b.tp_value();
-  (void)s;
   const auto score_store = [&](std::string_view name, int64_t bytes, bool grad) {
     return b.store(name, "attention", b.cut(N(bytes) * rows), grad);
   };
@@ -215,7 +223,7 @@ BlockId attend(Builder<N>& b, BlockId q, BlockId k, BlockId v, const Attention& 
 template <Number N>
 BlockId grouped_query_attention(Builder<N>& b, BlockId x, const Attention& a) {
   using Width = typename Builder<N>::Width;
-  const bool adapted = b.options().adapters.attention;
+  const Adapters& adapt = b.options().adapters;
   const N d = N::symbol("d", a.head_dim), dv = N::symbol("d_v", a.value_head_dim);
   const N heads = N::symbol("a", a.heads);
   const int64_t tp = b.dims().tensor_parallel_value;
@@ -226,13 +234,13 @@ BlockId grouped_query_attention(Builder<N>& b, BlockId x, const Attention& a) {
   const Width k_width{kv_local * b.t() * d, kv_all * static_cast<double>(a.head_dim)};
   const Width v_width{kv_local * b.t() * dv, kv_all * static_cast<double>(a.value_head_dim)};
   const N kv_bytes = b.tokens() * b.e() * kv_local;
-  BlockId q = b.linear(x, "q projection", "queries", "attention", b.cut(b.e() * heads * d), h, q_width, adapted, true);
-  BlockId k = b.linear(x, "k projection", "keys", "attention", kv_bytes * d, h, k_width, adapted);
-  const BlockId v = b.linear(x, "v projection", "values", "attention", kv_bytes * dv, h, v_width, adapted);
+  BlockId q = b.linear(x, "q projection", "queries", "attention", b.cut(b.e() * heads * d), h, q_width, adapt.q, true);
+  BlockId k = b.linear(x, "k projection", "keys", "attention", kv_bytes * d, h, k_width, adapt.k);
+  const BlockId v = b.linear(x, "v projection", "values", "attention", kv_bytes * dv, h, v_width, adapt.v);
   const bool trainable = !b.options().frozen;
   if (a.qk_norm != Attention::QkNorm::none) {
     q = b.norm(q, "q norm", heads * d, trainable, true, heads);
-    k = b.norm(k, "k norm", N::symbol("k", a.kv_heads) * d, trainable, true, N::symbol("k", a.kv_heads));
+    k = b.norm(k, "k norm", kv_local * b.t() * d, trainable, true, kv_local * b.t());
   }
   const BlockId qr = b.store("queries, rotated", "attention", b.cut(b.e() * heads * d));
   b.op(Kernel::free_form, "rotary embedding q", {q}, {qr});
@@ -245,7 +253,32 @@ BlockId grouped_query_attention(Builder<N>& b, BlockId x, const Attention& a) {
     b.op(Kernel::mul, "apply gate", {out, gate}, {gated});
     out = gated;
   }
-  return b.linear(out, "output projection", "attention branch", "attention", b.stream(b.e() * b.h()), q_width, h, adapted);
+  return b.linear(out, "output projection", "attention branch", "attention", b.stream(b.e() * b.h()), q_width, h, adapt.o, false,
+                  true);
+}
+
+// A decoder's attention to the encoder's output. That output is one tensor for all layers, which is why no layer counts it
+// as an input that it keeps; keys and values are made from it anew in every layer.
+template <Number N>
+BlockId cross_attention(Builder<N>& b, BlockId x, const Attention& a) {
+  using Width = typename Builder<N>::Width;
+  const N d = N::symbol("d", a.head_dim), dv = N::symbol("d_v", a.value_head_dim), heads = N::symbol("a", a.heads);
+  const int64_t local = local_kv_heads(a.kv_heads, b.dims().tensor_parallel_value);
+  const N kv_local = N::symbol(b.dims().tensor_parallel_value > 1 ? "k/t" : "k", local);
+  const Width h{b.h(), b.hidden_value()}, q_width{heads * d, static_cast<double>(a.heads * a.head_dim)};
+  const BlockId q = b.linear(x, "cross q projection", "queries", "cross attention", b.cut(b.e() * heads * d), h, q_width,
+                             b.options().adapters.q, true);
+  const auto projected = [&](std::string_view name, std::string_view out, N width, int64_t numbers) {
+    const BlockId y = b.store(out, "cross attention", b.tokens() * b.e() * kv_local * width);
+    Operation& o = b.op(Kernel::linear, name, {}, {y});
+    o.trainable = !b.options().frozen;
+    o.flops = 2.0 * b.tokens_value() * b.hidden_value() * static_cast<double>(local * numbers);
+    return y;
+  };
+  const BlockId k = projected("cross k projection", "keys", d, a.head_dim);
+  const BlockId v = projected("cross v projection", "values", dv, a.value_head_dim);
+  return b.linear(attend(b, q, k, v, a), "cross output projection", "attention branch", "cross attention",
+                  b.stream(b.e() * b.h()), q_width, h, b.options().adapters.o, false, true);
 }
 
 // Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1) as frameworks train it: queries and keys are
@@ -253,7 +286,7 @@ BlockId grouped_query_attention(Builder<N>& b, BlockId x, const Attention& a) {
 template <Number N>
 BlockId latent_attention(Builder<N>& b, BlockId x, const Attention& a) {
   using Width = typename Builder<N>::Width;
-  const bool adapted = b.options().adapters.attention;
+  const Adapters& adapt = b.options().adapters;
   const bool trainable = !b.options().frozen;
   const N heads = N::symbol("a", a.heads);
   const N qk = N::symbol("d_qk", a.nope_head_dim + a.rope_head_dim), dv = N::symbol("d_v", a.value_head_dim);
@@ -264,19 +297,19 @@ BlockId latent_attention(Builder<N>& b, BlockId x, const Attention& a) {
   if (a.q_lora_rank > 0) {
     const N rq = N::symbol("r_q", a.q_lora_rank);
     const Width latent{rq, static_cast<double>(a.q_lora_rank)};
-    const BlockId low = b.linear(x, "q down", "query latent", "attention", b.stream(b.e() * rq), h, latent, adapted);
+    const BlockId low = b.linear(x, "q down", "query latent", "attention", b.stream(b.e() * rq), h, latent, adapt.q);
     q_source = b.norm(low, "q latent norm", rq, trainable, false, N(1));
     q_in = latent;
   }
-  const BlockId q = b.linear(q_source, "q up", "queries", "attention", b.cut(b.e() * heads * qk), q_in, q_width, adapted);
+  const BlockId q = b.linear(q_source, "q up", "queries", "attention", b.cut(b.e() * heads * qk), q_in, q_width, adapt.q, true);
   const N rkv = N::symbol("r_kv", a.kv_lora_rank), dr = N::symbol("d_r", a.rope_head_dim);
   const Width kv_low{rkv + dr, static_cast<double>(a.kv_lora_rank + a.rope_head_dim)};
-  const BlockId low = b.linear(x, "kv down", "KV latent", "attention", b.stream(b.e() * (rkv + dr)), h, kv_low, adapted);
+  const BlockId low = b.linear(x, "kv down", "KV latent", "attention", b.stream(b.e() * (rkv + dr)), h, kv_low, adapt.k);
   const BlockId normed = b.norm(low, "kv latent norm", rkv, trainable, false, N(1));
   const N up_width = heads * (N::symbol("d_n", a.nope_head_dim) + dv);
   const BlockId kv = b.linear(normed, "kv up", "keys and values, expanded", "attention", b.cut(b.e() * up_width),
                               {rkv, static_cast<double>(a.kv_lora_rank)},
-                              {up_width, static_cast<double>(a.heads * (a.nope_head_dim + a.value_head_dim))}, adapted);
+                              {up_width, static_cast<double>(a.heads * (a.nope_head_dim + a.value_head_dim))}, adapt.v, true);
   const BlockId qr = b.store("queries, rotated", "attention", b.cut(b.e() * heads * qk));
   b.op(Kernel::free_form, "rotary embedding q", {q}, {qr});
   const BlockId k = b.store("keys, rotated", "attention", b.cut(b.e() * heads * qk));
@@ -288,7 +321,7 @@ BlockId latent_attention(Builder<N>& b, BlockId x, const Attention& a) {
   wide.kv_heads = a.heads;
   const BlockId out = attend(b, qr, k, v, wide);
   return b.linear(out, "output projection", "attention branch", "attention", b.stream(b.e() * b.h()),
-                  {heads * dv, static_cast<double>(a.heads * a.value_head_dim)}, h, adapted);
+                  {heads * dv, static_cast<double>(a.heads * a.value_head_dim)}, h, adapt.o, false, true);
 }
 
 // Recurrent and convolutional mixers: one wide input projection, a scan or convolution that keeps its inputs, a gate,
@@ -312,17 +345,30 @@ BlockId recurrent_mixer(Builder<N>& b, BlockId x, const Attention& a) {
                static_cast<double>(std::max<int64_t>(1, a.state_dim)) / b.tp_value();
   const BlockId gated = b.store("gated mixer output", "attention", b.cut(b.e() * inner));
   b.op(Kernel::mul, "apply gate", {out, gate}, {gated});
-  return b.linear(gated, "output projection", "attention branch", "attention", b.stream(b.e() * b.h()), wide, h, false);
+  return b.linear(gated, "output projection", "attention branch", "attention", b.stream(b.e() * b.h()), wide, h, false, false,
+                  true);
 }
 
-// gate/up/down or up/down over `tokens` rows; `copies` scales the rows of routed experts.
+// Adapters are put on linears that every token passes; experts have none.
+Adapters no_adapters() {
+  Adapters none;
+  none.rank = 0;
+  none.set_attention(false);
+  none.set_mlp(false);
+  return none;
+}
+
+// gate/up/down or up/down over `rows` tokens. `weights`: what multiplies the activation of routed experts, if anything.
+// `outer`: the width that the experts read and write where it is not the model's.
 template <Number N>
 BlockId feed_forward(Builder<N>& b, BlockId x, std::string_view module, bool gated, const std::string& activation, N rows,
-                     double rows_value, int64_t width, N divide, double divide_value, N out_bytes, bool adapted, bool gather) {
+                     double rows_value, int64_t width, N divide, double divide_value, N out_bytes, const Adapters& adapt, bool gather,
+                     std::optional<BlockId> weights = std::nullopt, int64_t outer = 0) {
   using Width = typename Builder<N>::Width;
   const N f = N::symbol(module == "experts" ? "f_e" : module == "shared expert" ? "f_s" : "f", width);
   const double scale = rows_value / b.tokens_value();
-  const Width h{b.h(), b.hidden_value() * scale}, wide{f, static_cast<double>(width)};
+  const Width h{outer > 0 ? N::symbol("h_e", outer) : b.h(), (outer > 0 ? static_cast<double>(outer) : b.hidden_value()) * scale};
+  const Width wide{f, static_cast<double>(width)};
   const auto sized = [&](N bytes) { return ceil_div(rows * bytes, divide); };
   const double back = b.tp_value() / divide_value;  // Builder::linear divides by tp; experts divide by their own group
   const auto fix = [&](size_t first) {
@@ -334,22 +380,25 @@ BlockId feed_forward(Builder<N>& b, BlockId x, std::string_view module, bool gat
   if (gated) {
     if (b.kernels().swiglu_fused) {
       const BlockId gate_up = b.linear(x, "gate and up projection", "gate and up", module, sized(N(2) * b.e() * f), h,
-                                       {N(2) * f, 2.0 * static_cast<double>(width)}, adapted, gather);
+                                       {N(2) * f, 2.0 * static_cast<double>(width)}, adapt.gate || adapt.up, gather);
       product = b.store("gated product", module, sized(b.e() * f));
-      b.op(Kernel::swiglu_fused, "gated activation", {gate_up}, {product});
+      // One kernel multiplies by the weights too (Megatron-Core fusions/fused_bias_swiglu.py, weighted_bias_swiglu_impl).
+      auto& inputs = b.op(Kernel::swiglu_fused, "gated activation", {gate_up}, {product}).in;
+      if (weights) inputs.push_back(*weights), weights.reset();
     } else {
-      const BlockId gate = b.linear(x, "gate projection", "gate", module, sized(b.e() * f), h, wide, adapted, gather);
-      const BlockId up = b.linear(x, "up projection", "up", module, sized(b.e() * f), h, wide, adapted);
+      const BlockId gate = b.linear(x, "gate projection", "gate", module, sized(b.e() * f), h, wide, adapt.gate, gather);
+      const BlockId up = b.linear(x, "up projection", "up", module, sized(b.e() * f), h, wide, adapt.up);
       const BlockId active = b.store("activated gate", module, sized(b.e() * f));
       b.op(Kernel::silu, "activation", {gate}, {active});
       product = b.store("gated product", module, sized(b.e() * f));
       b.op(Kernel::mul, "gate times up", {active, up}, {product});
     }
   } else {
-    const BlockId up = b.linear(x, "up projection", "up", module, sized(b.e() * f), h, wide, adapted, gather);
+    const BlockId up = b.linear(x, "up projection", "up", module, sized(b.e() * f), h, wide, adapt.up, gather);
     product = b.store("activated", module, sized(b.e() * f));
     if (activation == "relu2" || activation == "squared_relu") {
-      b.op(Kernel::relu2, "activation", {up}, {product});
+      auto& inputs = b.op(Kernel::relu2, "activation", {up}, {product}).in;
+      if (weights) inputs.push_back(*weights), weights.reset();
     } else if (b.kernels().gelu_fused || activation == "relu" || activation == "silu") {
       b.op(Kernel::gelu, "activation", {up}, {product});
     } else {
@@ -365,7 +414,13 @@ BlockId feed_forward(Builder<N>& b, BlockId x, std::string_view module, bool gat
       b.op(Kernel::mul, "activation", {half, plus}, {product});
     }
   }
-  const BlockId out = b.linear(product, "down projection", "mlp branch", module, out_bytes, wide, h, adapted);
+  if (weights) {
+    // Other activations are multiplied afterwards and kept for it (Megatron-Core transformer/moe/experts.py).
+    const BlockId weighted = b.store("weighted activation", module, sized(b.e() * f));
+    b.op(Kernel::mul, "weight activation", {product, *weights}, {weighted});
+    product = weighted;
+  }
+  const BlockId out = b.linear(product, "down projection", "mlp branch", module, out_bytes, wide, h, adapt.down, false, gather);
   fix(first);
   return out;
 }
@@ -388,30 +443,49 @@ BlockId mixture_of_experts(Builder<N>& b, BlockId x, const Mlp& mlp) {
   const BlockId probabilities = b.store("router probabilities, fp32", "router", local * N(4) * experts);
   b.op(Kernel::softmax, "routing", {logits}, {probabilities});
 
-  const BlockId routed = b.store("routed tokens", "experts", copies * b.e() * b.h());
+  using Width = typename Builder<N>::Width;
+  const N outer = mlp.latent > 0 ? N::symbol("h_e", mlp.latent) : b.h();
+  const Width h{b.h(), b.hidden_value()}, low{outer, static_cast<double>(mlp.latent)};
+  const auto own_tokens = [&](BlockId from, std::string_view name, std::string_view out, N width, Width in, Width to) {
+    // Replicated over tensor parallelism: every rank projects the tokens it has.
+    const BlockId y = b.linear(from, name, out, "experts", local * b.e() * width, in, to, false);
+    b.block().operations.back().flops *= b.tp_value() * static_cast<double>(local.value()) / b.tokens_value();
+    return y;
+  };
+  const BlockId source = mlp.latent > 0 ? own_tokens(x, "latent down projection", "latent tokens", outer, h, low) : x;
+  const BlockId routed = b.store("routed tokens", "experts", copies * b.e() * outer);
   const BlockId map = b.store("routing map", "experts", copies * N(8), false);
-  Operation& dispatch = b.op(Kernel::gather_rows, "dispatch", {x, probabilities}, {routed});
+  std::optional<BlockId> weights;
+  if (b.kernels().moe_grouped && b.kernels().moe_weighted_activation) {
+    weights = b.store("routing weights, fp32", "experts", copies * N(4));
+  }
+  Operation& dispatch = b.op(Kernel::gather_rows, "dispatch", {source, probabilities}, {routed});
+  if (weights) dispatch.out.push_back(*weights);
   dispatch.aux = {map};
-  const N out_bytes = copies * b.e() * b.h();
+  const N out_bytes = copies * b.e() * outer;
   BlockId out = feed_forward(b, routed, "experts", mlp.expert_gated, mlp.activation, copies, copies_value, mlp.expert_ffn, et,
-                             et_value, out_bytes, false, false);
-  const BlockId combined = b.store("mlp branch", "experts", b.stream(b.e() * b.h()));
+                             et_value, out_bytes, no_adapters(), false, weights, mlp.latent);
+  BlockId combined = b.store("mlp branch", "experts", b.stream(b.e() * outer));
   if (b.kernels().moe_grouped) {
     b.op(Kernel::free_form, "combine", {out}, {combined});
   } else {
     const BlockId weighted = b.store("weighted expert output", "experts", out_bytes);
-    const BlockId weights = b.store("routing weights", "experts", copies * b.e());
-    b.op(Kernel::free_form, "routing weights", {probabilities}, {weights});
-    b.op(Kernel::mul, "weight experts", {out, weights}, {weighted});
+    const BlockId scale = b.store("routing weights", "experts", copies * b.e());
+    b.op(Kernel::free_form, "routing weights", {probabilities}, {scale});
+    b.op(Kernel::mul, "weight experts", {out, scale}, {weighted});
     b.op(Kernel::free_form, "combine", {weighted}, {combined});
   }
-  if (mlp.shared_ffn <= 0) return combined;
-  const BlockId shared =
-      feed_forward(b, x, "shared expert", mlp.expert_gated, mlp.activation, b.tokens(), b.tokens_value(), mlp.shared_ffn, b.t(),
-                   b.tp_value(), b.stream(b.e() * b.h()), b.options().adapters.mlp, false);
-  const BlockId sum = b.store("mlp branch", "experts", b.stream(b.e() * b.h()));
-  b.op(Kernel::free_form, "add shared expert", {combined, shared}, {sum});
-  return sum;
+  if (mlp.latent > 0) combined = own_tokens(combined, "latent up projection", "mlp branch", b.h(), low, h);
+  // The shared expert, and a dense MLP where the layer has one beside its experts (gemma4).
+  for (const auto& [name, width] : {std::pair<std::string_view, int64_t>{"shared expert", mlp.shared_ffn}, {"mlp", mlp.dense_ffn}}) {
+    if (width <= 0) continue;
+    const BlockId other = feed_forward(b, x, name, mlp.expert_gated, mlp.activation, b.tokens(), b.tokens_value(), width, b.t(),
+                                       b.tp_value(), b.stream(b.e() * b.h()), b.options().adapters, false);
+    const BlockId sum = b.store("mlp branch", "experts", b.stream(b.e() * b.h()));
+    b.op(Kernel::free_form, "add branch", {combined, other}, {sum});
+    combined = sum;
+  }
+  return combined;
 }
 
 template <Number N>
@@ -431,7 +505,7 @@ template <Number N>
 BlockId mlp_branch(Builder<N>& b, BlockId x, const Mlp& mlp) {
   if (mlp.kind == MlpKind::moe) return mixture_of_experts(b, x, mlp);
   return feed_forward(b, x, "mlp", mlp.kind == MlpKind::gated, mlp.activation, b.tokens(), b.tokens_value(), mlp.ffn, b.t(),
-                      b.tp_value(), b.stream(b.e() * b.h()), b.options().adapters.mlp, true);
+                      b.tp_value(), b.stream(b.e() * b.h()), b.options().adapters, true);
 }
 
 }  // namespace
@@ -445,7 +519,7 @@ Block<N> layer_block(const Model& model, const LayerKind& kind, const Dims<N>& d
   const bool has_mlp = kind.mlp.kind != MlpKind::none;
   const auto normed = [&](BlockId x, std::string_view name) {
     if (kind.norm == NormKind::none || kind.norms == 0) return x;
-    return b.norm(x, name, b.h(), trainable, false, kind.norm == NormKind::layernorm ? N(2) : N(1));
+    return b.norm(x, name, b.h(), trainable, false, kind.norm == NormKind::layernorm ? N(2) : N(1), kind.norm);
   };
   BlockId x = b.block().input;
   if (kind.parallel && has_mixer && has_mlp) {
@@ -462,6 +536,10 @@ Block<N> layer_block(const Model& model, const LayerKind& kind, const Dims<N>& d
       BlockId branch = mixer(b, normed(x, "input norm"), kind.attention);
       if (post) branch = normed(branch, "post-attention norm");
       x = b.residual(x, b.dropout(branch, "hidden dropout", options.hidden_dropout));
+      if (kind.attention.cross) {
+        const BlockId crossed = cross_attention(b, normed(x, "cross attention norm"), kind.attention);
+        x = b.residual(x, b.dropout(crossed, "hidden dropout", options.hidden_dropout));
+      }
     }
     if (has_mlp) {
       BlockId branch = mlp_branch(b, normed(x, "mlp norm"), kind.mlp);
@@ -473,6 +551,15 @@ Block<N> layer_block(const Model& model, const LayerKind& kind, const Dims<N>& d
   return b.take();
 }
 
+namespace {
+
+int64_t padded_vocabulary(const Model& model, int64_t tp, const LayerOptions& options) {
+  const int64_t multiple = options.vocabulary_multiple == 1 ? 1 : options.vocabulary_multiple * tp;
+  return ceil_div(model.vocab, multiple) * multiple;
+}
+
+}  // namespace
+
 template <Number N>
 Block<N> embedding_block(const Model& model, const Dims<N>& dims, const LayerOptions& options) {
   Builder<N> b(model, dims, options);
@@ -482,6 +569,12 @@ Block<N> embedding_block(const Model& model, const Dims<N>& dims, const LayerOpt
   const BlockId x = b.store("hidden state", "residual", b.stream(b.e() * b.h()));
   Operation& o = b.op(Kernel::gather_rows, "embedding", {b.block().input}, {x});
   o.aux = {b.block().input};
+  if (options.placeholder_bytes > 0) {
+    // The look-up's gradient is a whole table before it is added to the buffer.
+    const N vocabulary = N::symbol("V", padded_vocabulary(model, dims.tensor_parallel_value, options));
+    o.scratch_backward = {b.store("gradient of the table", "embedding",
+                                  ceil_div(N(options.placeholder_bytes) * vocabulary * b.h(), b.t()), false)};
+  }
   b.block().output = b.dropout(x, "embedding dropout", options.hidden_dropout);
   return b.take();
 }
@@ -490,9 +583,10 @@ template <Number N>
 Block<N> head_block(const Model& model, const Dims<N>& dims, const LayerOptions& options) {
   Builder<N> b(model, dims, options);
   b.start();
-  const N vocabulary = N::symbol("V", model.vocab);
-  const bool layernorm = !model.kinds.empty() && model.kinds.back().norm == NormKind::layernorm;
-  const BlockId x = b.norm(b.block().input, "final norm", b.h(), !options.frozen, false, layernorm ? N(2) : N(1));
+  const N vocabulary = N::symbol("V", padded_vocabulary(model, dims.tensor_parallel_value, options));
+  const NormKind kind = model.kinds.empty() ? NormKind::rmsnorm : model.kinds.back().norm;
+  const BlockId x = b.norm(b.block().input, "final norm", b.h(), !options.frozen, false,
+                           kind == NormKind::layernorm ? N(2) : N(1), kind);
   const BlockId logits = b.store("logits", "loss", b.cut(b.e() * vocabulary));
   auto& storages = b.block().storages;
   storages[logits].category = Category::logits;
@@ -502,8 +596,14 @@ Block<N> head_block(const Model& model, const Dims<N>& dims, const LayerOptions&
   head.flops = 2.0 * b.tokens_value() * b.hidden_value() * static_cast<double>(model.vocab) / b.tp_value();
   if (dims.sequence_parallel) {
     const BlockId whole = b.store("gathered input", "communication", dims.tokens() * b.e() * b.h(), false);
+    const BlockId gradient = b.store("gradient before scattering", "communication", dims.tokens() * b.e() * b.h(), false);
     head.scratch_forward = {whole};
-    head.scratch_backward = {whole};
+    head.scratch_backward = {whole, gradient};
+  }
+  if (options.placeholder_bytes > 0) {
+    const BlockId placeholder = b.store("placeholder of the head's gradient", "loss",
+                                        ceil_div(N(options.placeholder_bytes) * vocabulary * b.h(), b.t()), false);
+    b.block().operations.back().scratch_backward.push_back(placeholder);
   }
   const BlockId loss = b.store("loss", "loss", dims.tokens() * N(4), false);
   const auto wide = [&](std::string_view name) {
@@ -527,11 +627,18 @@ Block<N> head_block(const Model& model, const Dims<N>& dims, const LayerOptions&
       b.op(Kernel::nll, "negative log-likelihood", {logp}, {loss});
       break;
     }
-    case KernelChoice::Loss::vocab_parallel: {
+    case KernelChoice::Loss::vocab_parallel:
+    case KernelChoice::Loss::vocab_parallel_compiled: {
       const BlockId probabilities = wide("probabilities, fp32");
       storages[probabilities].differentiable = false;
       Operation& o = b.op(Kernel::cross_entropy_in_place, "cross entropy", {logits}, {loss});
       o.aux = {probabilities};
+      if (options.kernels.loss == KernelChoice::Loss::vocab_parallel_compiled) {
+        // A compiled function writes its result beside its input instead of over it (core/fusions/fused_cross_entropy.py).
+        const BlockId upcast = wide("logits, fp32");
+        storages[upcast].differentiable = false;
+        b.block().operations.back().scratch_forward = {upcast};
+      }
       break;
     }
     case KernelChoice::Loss::fused: b.op(Kernel::cross_entropy_fused, "cross entropy", {logits}, {loss}); break;

@@ -18,7 +18,8 @@ struct KernelChoice {
   bool swiglu_fused = true;
   bool gelu_fused = true;             ///< false: a Python GELU that keeps six more tensors of the FFN's width
   bool moe_grouped = true;            ///< grouped GEMM; false: a loop over experts that keeps the experts' outputs
-  enum class Loss : uint8_t { upcast, plain, vocab_parallel, fused } loss = Loss::upcast;
+  bool moe_weighted_activation = false;  ///< routing weights multiply inside the experts, after the activation
+  enum class Loss : uint8_t { upcast, plain, vocab_parallel, vocab_parallel_compiled, fused } loss = Loss::upcast;
   bool logits_kept = false;           ///< the caller holds the logits through backward
 };
 
@@ -26,7 +27,10 @@ struct KernelChoice {
 struct Adapters {
   int64_t rank = 0;                   ///< 0: none
   int64_t bytes = 4;                  ///< of one adapter weight: 4 (PEFT's default) or 2
-  bool attention = true, mlp = true;  ///< q, k, v, o; gate, up, down
+  bool q = true, k = true, v = true, o = true, gate = true, up = true, down = true;
+
+  void set_attention(bool on) { q = k = v = o = on; }
+  void set_mlp(bool on) { gate = up = down = on; }
 };
 
 /// Everything besides the model that decides the sizes of a layer's storages on one rank.
@@ -51,6 +55,8 @@ struct LayerOptions {
   bool frozen = false;                ///< base weights are not trained (LoRA, QLoRA)
   bool dequantize = false;            ///< QLoRA: each linear is expanded to 16 bits while it is used
   double hidden_dropout = 0, attention_dropout = 0;
+  int64_t vocabulary_multiple = 1;    ///< logits of a tensor-parallel rank are padded to a multiple of this
+  int64_t placeholder_bytes = 0;      ///< of one number of a tensor like the head's (the table's) weight in its backward
   bool input_needs_gradient = true;
 };
 

@@ -46,6 +46,9 @@ void check_model(const Job& j) {
     refuse("heads", text_of(*j.heads), fmt::format("does not divide the hidden size {}", *j.hidden),
            "a divisor of it, or --head-dim");
   }
+  if (j.experts_per_token && !j.experts) {
+    refuse("experts_per_token", text_of(*j.experts_per_token), "needs --experts, the number it chooses from");
+  }
   if (j.experts_per_token && j.experts && *j.experts_per_token > *j.experts) {
     refuse("experts_per_token", text_of(*j.experts_per_token), fmt::format("exceeds --experts {}", *j.experts));
   }
@@ -77,8 +80,9 @@ void check_sharding(const Job& j) {
            std::string(shardings_of(*j.zero)) + " with this stage");
   }
   if (j.hybrid_shard) {
-    if ((j.zero && *j.zero != 3) || (j.sharding && stage_of(*j.sharding) != 3)) {
-      refuse("hybrid_shard", text_of(*j.hybrid_shard), "divides parameters and needs --zero 3 or --sharding fsdp");
+    // Stage 1 as well: Megatron-Core's several instances of the distributed optimizer.
+    if ((j.zero && *j.zero == 0) || (j.sharding && stage_of(*j.sharding) == 0)) {
+      refuse("hybrid_shard", text_of(*j.hybrid_shard), "divides states and needs --zero 1, 2 or 3");
     }
     if (j.data_parallel && *j.data_parallel % *j.hybrid_shard != 0) {
       refuse("hybrid_shard", text_of(*j.hybrid_shard),

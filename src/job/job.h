@@ -37,6 +37,7 @@ struct Job {
   std::optional<std::string> stack;           ///< megatron | fsdp | deepspeed | transformers
   std::optional<std::string> precision;       ///< fp32 | bf16 | fp16 | bf16_pure | fp8
   std::optional<std::string> gradient_dtype;  ///< fp32 | bf16 | both
+  std::optional<std::string> moment_dtype;    ///< fp32 | bf16 | fp16: of the optimizer's moments
   std::optional<bool> master_weights;
   std::optional<std::string> optimizer;  ///< adamw | adamw8bit | sgd | sgd_momentum | adafactor | lion | muon | none
   std::optional<int64_t> sequence, micro_batch, global_batch, gradient_accumulation;
@@ -49,6 +50,7 @@ struct Job {
   std::optional<int64_t> hybrid_shard;   ///< devices of one shard group
   std::optional<std::string> recompute;  ///< none | selective | full
   std::optional<std::string> attention;  ///< flash | eager
+  std::optional<std::string> loss;  ///< upcast | plain | vocab_parallel | vocab_parallel_compiled | fused
   std::optional<double> dropout;
   std::vector<std::string> offload;  ///< optimizer, gradients, parameters
   std::optional<int64_t> lora_rank;

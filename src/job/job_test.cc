@@ -331,7 +331,7 @@ TEST(CheckJob, FindsContradictions) {
       {{"vpp", "2"}},
       {{"vpp", "2"}, {"pp", "4"}, {"schedule", "1f1b"}},
       {{"zero", "0"}, {"sharding", "fsdp"}},
-      {{"hybrid_shard", "8"}, {"zero", "1"}},
+      {{"hybrid_shard", "8"}, {"zero", "0"}},
       {{"hybrid_shard", "8"}, {"dp", "12"}},
       {{"heads", "32"}, {"kv_heads", "5"}},
       {{"hidden", "4097"}, {"heads", "32"}},

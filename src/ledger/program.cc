@@ -57,6 +57,8 @@ void add(Counts& into, uint32_t storage, int64_t count) {
   into.emplace_back(storage, count);
 }
 
+void add(std::vector<int64_t>& into, uint32_t storage, int64_t count) { into[storage] += count; }
+
 template <Number N>
 class Walker {
  public:
@@ -85,12 +87,7 @@ class Walker {
     switch (e.kind) {
       case Entry::Kind::allocate: return {bytes_[e.id], bytes_[e.id]};
       case Entry::Kind::free: return {-bytes_[e.id], 0};
-      case Entry::Kind::call: {
-        const Summary s = summary(e.id);
-        const Bytes grown = checked_mul(s.net, e.times);
-        checked_add(s.peak, grown > 0 ? grown : 0);
-        return repeat(s, e.times);
-      }
+      case Entry::Kind::call: return checked_repeat(summary(e.id), e.times);
     }
     return {};
   }
@@ -108,10 +105,8 @@ class Walker {
   Peak peak() {
     Peak out;
     out.bytes = summary(Program<N>::main()).peak;
-    Counts alive;
-    descend(Program<N>::main(), out, alive);
     std::vector<int64_t> dense(program_.storages().size(), 0);
-    for (const auto& [id, n] : alive) dense[id] += n;
+    descend(Program<N>::main(), out, dense);
     for (uint32_t id = 0; id < dense.size(); ++id) {
       if (dense[id] != 0 && program_.storages()[id].tier == tier_) out.alive.push_back({id, dense[id]});
     }
@@ -121,13 +116,8 @@ class Walker {
  private:
   enum class State : uint8_t { unknown, open, known };
 
-  static Summary checked_then(Summary a, Summary b) {
-    checked_add(a.net, b.peak);
-    checked_add(a.net, b.net);
-    return then(a, b);
-  }
-
-  void add_entry(Counts& into, const Entry& e, int64_t factor) {
+  template <class Into>
+  void add_entry(Into& into, const Entry& e, int64_t factor) {
     switch (e.kind) {
       case Entry::Kind::allocate: add(into, e.id, factor); break;
       case Entry::Kind::free: add(into, e.id, -factor); break;
@@ -138,7 +128,7 @@ class Walker {
   }
 
   // Follows the first entry in which the peak of `procedure` is reached, adding what earlier entries left alive.
-  void descend(uint32_t procedure, Peak& out, Counts& alive) {
+  void descend(uint32_t procedure, Peak& out, std::vector<int64_t>& alive) {
     const Bytes target = summary(procedure).peak;
     const auto& entries = program_.procedures()[procedure].entries;
     Bytes level = 0;

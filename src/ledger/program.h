@@ -107,6 +107,18 @@ constexpr Summary repeat(Summary a, int64_t n) {
   return {n * a.net, a.net > 0 ? a.peak + (n - 1) * a.net : a.peak};
 }
 
+/// The same where sizes are of untrusted origin. Throw OverflowError.
+inline Summary checked_then(Summary a, Summary b) {
+  checked_add(a.net, b.peak);
+  checked_add(a.net, b.net);
+  return then(a, b);
+}
+inline Summary checked_repeat(Summary a, int64_t n) {
+  const Bytes grown = checked_mul(a.net, n);
+  checked_add(a.peak, grown > 0 ? grown : 0);
+  return repeat(a, n);
+}
+
 /// One level of the moment of a peak: which procedure, and which of its rounds (1-based).
 struct Instant {
   std::string name;

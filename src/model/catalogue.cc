@@ -80,12 +80,19 @@ Catalogue::Catalogue() {
   std::vector<std::pair<std::string, size_t>> last_parts;
   for (size_t i = 0; i < entries_.size(); ++i) {
     keys_.emplace_back(folded(entries_[i].id), i);
-    for (std::string_view alias : entries_[i].aliases) keys_.emplace_back(folded(alias), i);
-    const size_t slash = entries_[i].id.rfind('/');
-    if (slash != std::string_view::npos) last_parts.emplace_back(folded(entries_[i].id.substr(slash + 1)), i);
+    const auto last_part = [&](std::string_view name) {
+      const size_t slash = name.rfind('/');
+      if (slash != std::string_view::npos) last_parts.emplace_back(folded(name.substr(slash + 1)), i);
+    };
+    last_part(entries_[i].id);
+    for (std::string_view alias : entries_[i].aliases) {
+      keys_.emplace_back(folded(alias), i);
+      last_part(alias);
+    }
   }
   std::sort(keys_.begin(), keys_.end());
   std::sort(last_parts.begin(), last_parts.end());
+  last_parts.erase(std::unique(last_parts.begin(), last_parts.end()), last_parts.end());
   // The last path part stands for an entry where nothing else claims it.
   const size_t claimed = keys_.size();
   for (size_t i = 0; i < last_parts.size(); ++i) {

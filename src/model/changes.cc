@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "formats/formats.h"
 #include "model/model.h"
+#include "model/reader.h"
 
 namespace vram {
 
@@ -162,7 +163,7 @@ Model model_with_changes(const Document& config, const std::string& file, std::s
     const std::optional<int64_t> after = value.is_integer() ? std::optional(value.integer()) : std::nullopt;
     const auto& layer_names = kCanonical[0].fields;
     const bool layers = std::find(layer_names.begin(), layer_names.end(), target) != layer_names.end();
-    if (layers && before && after && *after >= 1 && *after <= 100'000) resize_layer_lists(text, *before, *after);
+    if (layers && before && after && *after >= 1 && *after <= arch::kMaxLayers) resize_layer_lists(text, *before, *after);
     text.set(target, std::move(value));
     done.emplace_back(field, target);
   }
@@ -212,14 +213,14 @@ void check_hand(int64_t value, const char* field, int64_t high) {
 }  // namespace
 
 Document config_by_hand(const DecoderByHand& d, std::vector<Note>& assumptions) {
-  check_hand(d.layers, "--layers", 100'000);
+  check_hand(d.layers, "--layers", arch::kMaxLayers);
   check_hand(d.hidden, "--hidden", 10'000'000);
   check_hand(d.heads, "--heads", 10'000'000);
   check_hand(d.kv_heads, "--kv-heads", 10'000'000);
   check_hand(d.head_dim, "--head-dim", 10'000'000);
   check_hand(d.ffn, "--ffn", 1'000'000'000);
   check_hand(d.vocab, "--vocab", 1'000'000'000);
-  check_hand(d.parameters, "--params", int64_t{1} << 50);
+  check_hand(d.parameters, "--params", kMaxParameters);
   const auto assume = [&](const char* what, int64_t value) {
     assumptions.push_back({"model.assume.not_given", {{"field", what}, {"value", fmt::format("{}", value)}}});
     return value;
@@ -240,7 +241,7 @@ Document config_by_hand(const DecoderByHand& d, std::vector<Note>& assumptions) 
     const double h = static_cast<double>(s.hidden);
     const double body = static_cast<double>(s.parameters) - 2 * static_cast<double>(s.vocab) * h;
     const double count = s.parameters > 0 ? body / (12 * h * h) : h / 128;
-    s.layers = assume("layers", std::clamp<int64_t>(static_cast<int64_t>(std::llround(count)), 1, 100'000));
+    s.layers = assume("layers", std::clamp<int64_t>(static_cast<int64_t>(std::llround(count)), 1, arch::kMaxLayers));
   }
   if (s.heads == 0) {
     const int64_t dim = s.head_dim > 0 ? s.head_dim : s.hidden >= 2048 ? 128 : 64;
@@ -293,7 +294,21 @@ Document config_by_hand(const DecoderByHand& decoder, std::vector<std::string>& 
 Model model_by_hand(const DecoderByHand& decoder) {
   std::vector<Note> notes;
   const Document config = config_by_hand(decoder, notes);
-  Model model = model_from_config(config, "by hand", decoder.name.empty() ? "decoder by hand" : decoder.name);
+  Model model;
+  try {
+    model = model_from_config(config, "by hand", decoder.name.empty() ? "decoder by hand" : decoder.name);
+  } catch (const InputError& e) {
+    // Nobody wrote that config: the fault is in the options it was made from.
+    Fault fault = e.fault();
+    fault.file.clear();
+    fault.line = 0;
+    for (const Canonical& c : kCanonical) {
+      if (std::find(c.fields.begin(), c.fields.end(), fault.field) == c.fields.end()) continue;
+      fault.field = "--" + std::string(c.name);
+      std::replace(fault.field.begin(), fault.field.end(), '_', '-');
+    }
+    throw InputError(std::move(fault));
+  }
   model.origin = "by hand";
   for (Note& note : notes) model.assume(std::move(note));
   return model;

@@ -77,8 +77,14 @@ void note_fields(const Fields& fields, Model& model) {
 }
 
 void check_size(const Model& model, const std::string& file) {
-  if (model.counts.parameters > 0) return;
-  throw InputError({.file = file, .problem = "describes a model without parameters", .accepted = "a config.json"});
+  if (model.counts.parameters <= 0) {
+    throw InputError({.file = file, .problem = "describes a model without parameters", .accepted = "a config.json"});
+  }
+  if (model.counts.parameters > kMaxParameters) {
+    throw InputError({.file = file,
+                      .problem = fmt::format("describes a model of {} parameters", with_commas(model.counts.parameters)),
+                      .accepted = fmt::format("sizes of a real model, at most {} parameters", with_commas(kMaxParameters))});
+  }
 }
 
 Model read_config(const Document& config, const Document* hf_quant, const std::string& file, std::string name) {
@@ -184,7 +190,7 @@ Model model_from_config(const Document& config, const Document& hf_quant_config,
 }
 
 Model model_of_size(int64_t parameters) {
-  if (parameters < 1 || parameters > int64_t{1} << 50) {
+  if (parameters < 1 || parameters > kMaxParameters) {
     throw InputError({.field = "--params",
                       .value = fmt::format("{}", parameters),
                       .problem = "is out of range",

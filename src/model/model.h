@@ -173,6 +173,9 @@ struct Counts {
   int64_t tensors = 0;     ///< tensors in the published file
 };
 
+/// Most parameters of a model: hundreds of times more than any has, so that a few bytes for each stay far from 2^63.
+inline constexpr int64_t kMaxParameters = int64_t{1} << 50;
+
 /// A model whose shapes are known, or only its size (shape_known false, counts.parameters given).
 struct Model {
   std::string name;    ///< "meta-llama/Llama-3.1-70B"

@@ -13,7 +13,7 @@
 namespace vram::arch {
 
 // Nothing published comes near these; a value beyond them is a mistake or an attack.
-inline constexpr int64_t kMaxLayers = 100'000;
+inline constexpr int64_t kMaxLayers = 10'000;
 inline constexpr int64_t kMaxWidth = 10'000'000;
 inline constexpr int64_t kMaxVocab = 1'000'000'000;
 inline constexpr int64_t kMaxExperts = 1'000'000;

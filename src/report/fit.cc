@@ -19,16 +19,22 @@ std::string model_line(const Model& m, const Style& style) {
   if (m.shape_known && m.layers() > 0) {
     parts.push_back(say(lang, "models.layers", fmt::arg("count", m.layers())));
     const Attention& a = m.layer(m.layers() - 1).attention;
-    if (a.heads > 0) parts.push_back(say(lang, "fit.heads", fmt::arg("heads", a.heads), fmt::arg("kv", a.kv_heads)));
+    if (a.kind == AttentionKind::mla) parts.push_back(say(lang, "fit.latent_heads", fmt::arg("heads", a.heads)));
+    else if (a.heads > 0) parts.push_back(say(lang, "fit.heads", fmt::arg("heads", a.heads), fmt::arg("kv", a.kv_heads)));
   }
   if (m.hypothetical) parts.push_back(say(lang, "train.hypothetical"));
-  parts.push_back(m.origin);
-  return m.name + "   " + join(parts, separator(style));
+  parts.push_back(m.origin == "catalogue" ? std::string(text(lang, "models.from_catalogue"))
+                  : m.origin == "by hand" ? std::string(text(lang, "models.by_hand"))
+                  : m.origin == "by size" ? std::string(text(lang, "fit.by_size"))
+                                          : m.origin);
+  if (!m.name.empty()) parts.front() = m.name + "   " + parts.front();
+  return fact_line(style, parts);
 }
 
 std::string how_text(const FitRow& row, bool offload_fits, const Style& style) {
   std::vector<std::string> parts;
   if (row.possible && !row.fits) {
+    if (row.host_lacks) parts.push_back(std::string(text(style.lang, "fit.host_lacks")));
     parts.push_back(row.cards_needed ? say(style.lang, "fit.needs", fmt::arg("cards", with_commas(*row.cards_needed)))
                                      : say(style.lang, "fit.needs_more"));
     if (row.id == "full" && offload_fits) parts.push_back(say(style.lang, "fit.or_offload"));
@@ -44,17 +50,15 @@ std::string render(const FitAnswer& a, const Style& style) {
   const auto yes = std::count_if(a.rows.begin(), a.rows.end(), [](const FitRow& r) { return r.fits; });
   std::string out = answer_line(style, yes > 0 ? Tone::good : Tone::bad,
                                 say(lang, "fit.answer", fmt::arg("yes", yes), fmt::arg("all", a.rows.size()), fmt::arg("machine", a.machine.text)));
-  out += "\n" + paragraph(style, model_line(a.model, style));
-  std::string machine = say(lang, "fit.machine", fmt::arg("cards", with_commas(a.machine.cards())), fmt::arg("device", a.machine.device.name),
-                            fmt::arg("usable", format_gib(a.usable)));
-  if (a.machine.cards_per_node > 1 && !a.machine.device.memory_only) {
-    machine += std::string(separator(style)) + a.machine.intra_node.kind + " " + format_gb(a.machine.intra_node.bytes_per_second, 0) + "/s";
-  }
-  if (a.machine.nodes > 1 && a.machine.inter_node) {
-    machine += std::string(separator(style)) + a.machine.inter_node->kind + " " + format_gb(a.machine.inter_node->bytes_per_second, 0) + "/s";
-  }
-  out += paragraph(style, machine);
-  out += paragraph(style, say(lang, "fit.settings", fmt::arg("sequence", with_commas(a.sequence)), fmt::arg("micro_batch", a.micro_batch)));
+  out += "\n" + model_line(a.model, style);
+  const auto link = [](const Link& l) { return l.kind + " " + format_gb(l.bytes_per_second, 0) + "/s"; };
+  std::vector<std::string> machine{say(lang, "fit.machine", fmt::arg("cards", with_commas(a.machine.cards())),
+                                       fmt::arg("device", a.machine.device.name), fmt::arg("usable", format_gib(a.usable)))};
+  if (a.machine.cards_per_node > 1 && !a.machine.device.memory_only) machine.push_back(link(a.machine.intra_node));
+  if (a.machine.nodes > 1 && a.machine.inter_node) machine.push_back(link(*a.machine.inter_node));
+  out += fact_line(style, machine);
+  out += fact_line(style, {say(lang, "fit.settings", fmt::arg("sequence", with_commas(a.sequence)),
+                               fmt::arg("micro_batch", a.micro_batch))});
   out += "\n";
   Table table({{std::string(text(lang, "fit.column.job"))},
                {std::string(text(lang, "fit.column.fits"))},
@@ -66,7 +70,7 @@ std::string render(const FitAnswer& a, const Style& style) {
   for (const FitRow& r : a.rows) {
     const std::string name(text(lang, "fit.row." + r.id));
     if (!r.possible) {
-      table.row({name, Cell(text(lang, "word.no"), Tone::dim), "", "", "", Cell(how_text(r, offload_fits, style), Tone::dim)});
+      table.row({name, Cell("?", Tone::dim), "", "", "", Cell(how_text(r, offload_fits, style), Tone::dim)});
       continue;
     }
     table.row({name, Cell(text(lang, r.fits ? "word.yes" : "word.no"), r.fits ? Tone::good : Tone::bad),
@@ -77,7 +81,7 @@ std::string render(const FitAnswer& a, const Style& style) {
   out += table.render(style);
   std::vector<std::string> movers;
   for (const Effect& e : a.movers) {
-    if (movers.size() < 3) movers.push_back(say(lang, e.what));
+    if (movers.size() < 3) movers.push_back(effect_text(lang, e));
   }
   if (const auto assumed = a.assumed(lang); !assumed.empty()) out += "\n" + item_line(style, text(lang, "train.assumed"), assumed);
   out += "\n" + moves_most_line(style, movers);

@@ -29,7 +29,7 @@ class Report {
     std::string out = verdict() + "\n" + subject() + account() + speed() + levers();
     if (s_.steps) out += steps();
     if (s_.all && a_.ranks.size() > 1) out += ranks();
-    if (s_.all || s_.explain) out += assumed();
+    out += s_.all || s_.explain ? assumed() : assumed_briefly();
     return out + "\n" + moves_most_line(s_, movers()) + next_line(s_, next());
   }
 
@@ -82,6 +82,7 @@ class Report {
     std::vector<std::string> model, machine;
     model.push_back(say("serving.model", fmt::arg("name", m.name.empty() ? word("serving.model_unnamed") : m.name),
                         fmt::arg("parameters", format_count(static_cast<double>(plan.parameters)))));
+    if (m.hypothetical) model.push_back(word("train.hypothetical"));
     if (m.layers() > 0) model.push_back(say("serving.model_layers", fmt::arg("layers", m.layers())));
     std::string dtype = plan.weights_dtype;
     if (dtype == "checkpoint") dtype = m.quantization ? m.quantization->method : std::string(dtype_name(m.dtype));
@@ -304,6 +305,16 @@ class Report {
     for (const std::string& text : a_.plan.model->assumed(s_.lang)) item(text);
     for (const std::string& text : a_.machine.assumed(s_.lang)) item(text);
     return out;
+  }
+
+  // What the reader of the first lines must know; the rest comes with --explain.
+  std::string assumed_briefly() const {
+    std::vector<std::string> items = a_.plan.model->assumed(s_.lang);
+    for (const std::string& text : a_.machine.assumed(s_.lang)) items.push_back(text);
+    for (const Remark& r : a_.plan.remarks) {
+      if (r.id == "serving.remark.context" || r.id == "serving.remark.beyond") items.push_back(remark_text(s_.lang, r));
+    }
+    return items.empty() ? std::string() : "\n" + item_line(s_, word("train.assumed"), items);
   }
 
   std::string value_of(const Constant& c, int64_t v) const {

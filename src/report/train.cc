@@ -7,7 +7,18 @@
 namespace vram {
 namespace {
 
-std::string bytes_pair(double bytes) { return format_gb(bytes); }
+// Three digits at least: 1.12 TB, 350.0 GB.
+std::string bytes_pair(double bytes) { return format_gb(bytes, bytes >= 1e12 ? 2 : 1); }
+
+// Storages and data rows by the names a reader knows.
+std::string storage_text(Lang lang, const std::string& name) {
+  constexpr std::string_view kGradient = "gradient of ";
+  if (name.compare(0, kGradient.size(), kGradient) == 0) {
+    return say(lang, "train.gradient_of", fmt::arg("name", storage_text(lang, name.substr(kGradient.size()))));
+  }
+  const std::string row(text_or(lang, "row." + name.substr(0, name.find('.')), {}));
+  return row.empty() ? std::string(text_or(lang, "storage." + name, name)) : row;
+}
 
 std::string headline(const TrainAnswer& a, const Style& style) {
   const Lang lang = style.lang;
@@ -84,7 +95,7 @@ std::string account(const TrainAnswer& a, const Style& style) {
       low += l.low;
       high += l.high;
       const std::string count = l.count > 1 ? fmt::format("{} x ", with_commas(l.count)) : "";
-      line.explanation.push_back(fmt::format("{}{} ({}): {} B", count, l.name, l.owner, l.formula));
+      line.explanation.push_back(fmt::format("{}{} ({}): {} B", count, storage_text(style.lang, l.name), l.owner, l.formula));
     }
     line.label = say(style.lang, "category." + std::string(category_name(category)));
     line.value = static_cast<double>(bytes);
@@ -167,7 +178,7 @@ std::string states_line(const TrainAnswer& a, const Style& style) {
   }
   if (a.host.bytes > 0) {
     out += paragraph(style, say(lang, "train.host", fmt::arg("card", bytes_pair(static_cast<double>(a.host.bytes))),
-                                fmt::arg("all", bytes_pair(static_cast<double>(a.host.bytes) * static_cast<double>(a.plan.cards())))));
+                                fmt::arg("all", bytes_pair(static_cast<double>(a.host_all)))));
   }
   return out;
 }
@@ -215,24 +226,34 @@ std::string time_lines(const TrainAnswer& a, const Style& style) {
   return out;
 }
 
+std::string step_line(const WorkedStep& s, int n, Lang lang) {
+  const bool one_line = s.title.id == "train.step.line";
+  const std::string title =
+      one_line ? say(lang, s.title.id, fmt::arg("name", storage_text(lang, s.title.args[0].second)),
+                     fmt::arg("owner", s.title.args[1].second))
+               : say(lang, s.title);
+  const std::string bytes = with_commas(s.bytes) + " B = " + format_gb(static_cast<double>(s.bytes), 2);
+  if (s.expression.empty()) return fmt::format("{:>2}. {}: {}", n, title, bytes);
+  // The formula of one instance ends in its value already.
+  if (s.count == 1) return fmt::format("{:>2}. {}: {} B = {}", n, title, s.expression, format_gb(static_cast<double>(s.bytes), 2));
+  return fmt::format("{:>2}. {}: {} x ({}) = {}", n, title, with_commas(s.count), s.expression, bytes);
+}
+
 std::string worked(const TrainAnswer& a, const Style& style) {
-  std::string out = heading(style, text(style.lang, "train.steps"));
+  const Lang lang = style.lang;
+  std::string out = heading(style, text(lang, "train.steps"));
   int n = 0;
   for (const WorkedStep& s : a.steps) {
-    std::string line = fmt::format("{:>2}. {}", ++n, say(style.lang, s.title));
-    if (!s.expression.empty()) line += ": " + s.expression;
-    line += fmt::format(" {} {} B = {}", s.expression.empty() ? ":" : "→", with_commas(s.bytes), format_gb(static_cast<double>(s.bytes), 2));
-    if (!s.expression.empty() && s.expression.find('=') != std::string::npos && s.expression.find("×") == std::string::npos) {
-      line = fmt::format("{:>2}. {}: {} B = {}", n, say(style.lang, s.title), s.expression, format_gb(static_cast<double>(s.bytes), 2));
-    }
+    const std::string line = step_line(s, ++n, lang);
     out += wrap(style.unicode ? line : to_ascii(line), style.width, 2, 6);
-    if (s.textbook) {
-      out += wrap(say(style.lang, "train.textbook_value", fmt::arg("value", format_gb(static_cast<double>(*s.textbook), 2)),
-                      fmt::arg("difference", fmt::format("{:+.1f} %", *s.textbook == 0 ? 0.0
-                                                                                       : 100.0 * (static_cast<double>(s.bytes) / static_cast<double>(*s.textbook) - 1)))),
-                  style.width, 6, 6);
-      if (s.why) out += wrap(say(style.lang, *s.why), style.width, 6, 6);
+    if (!s.textbook) continue;
+    std::string difference;
+    if (*s.textbook > 0) {
+      difference = fmt::format(" ({:+.1f} %)", 100.0 * (static_cast<double>(s.bytes) / static_cast<double>(*s.textbook) - 1));
     }
+    out += wrap(say(lang, "train.textbook_value", fmt::arg("value", format_gb(static_cast<double>(*s.textbook), 2))) + difference,
+                style.width, 6, 6);
+    if (s.why) out += wrap(say(lang, *s.why), style.width, 6, 6);
   }
   return out;
 }
@@ -279,7 +300,7 @@ std::string render(const TrainAnswer& a, const Style& style) {
   if (!assumptions.empty()) out += "\n" + item_line(style, text(lang, "train.assumed"), assumptions);
   std::vector<std::string> movers;
   for (const Effect& e : a.movers) {
-    if (movers.size() < 3) movers.push_back(say(lang, e.what));
+    if (movers.size() < 3) movers.push_back(effect_text(lang, e));
   }
   out += moves_most_line(style, movers);
   if (!style.explain || !style.steps) {

@@ -108,13 +108,16 @@ template <Number N>
 N cache_entries(const ServePlan& plan, const CachePart<N>& part, int64_t context) {
   N entries = N::symbol("s", context);
   if (part.every > 1) entries = ceil_div(entries, N::symbol("ratio", part.every));
-  const bool capped = part.cap > 0 && entries.value() > part.cap;
+  const int64_t size = plan.block.value;
+  // A window that spills into one block more may still hold no more than the whole request.
+  const bool spills = part.spills && size > 1 && round_up(entries.value(), size) >= round_up(part.cap, size) + size;
+  const bool capped = part.cap > 0 && entries.value() > part.cap && (spills || !part.spills || size == 1);
   if (capped) entries = N::symbol("window", part.cap);
   if (plan.block.value == 1) return entries;
   // Rounding that changes nothing is left out of the formula; the block's own range is tried by the list of
   // assumptions.
   const N block = N::symbol("block", plan.block.value);
-  if (capped && part.spills) return (ceil_div(entries, block) + N(1)) * block;
+  if (capped && spills) return (ceil_div(entries, block) + N(1)) * block;
   if (entries.value() % plan.block.value == 0) return entries;
   return ceil_div(entries, block) * block;
 }

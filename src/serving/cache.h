@@ -43,8 +43,11 @@ N cache_entries(const ServePlan& plan, const CachePart<N>& part, int64_t context
 /// The same, for the closed form.
 inline int64_t cache_entries(int64_t cap, int64_t every, bool spills, int64_t block, int64_t context) {
   const int64_t entries = every == 1 ? context : ceil_div(context, every);
-  if (cap == 0 || entries <= cap) return round_up(entries, block);
-  return round_up(cap, block) + (spills ? block : 0);
+  const int64_t whole = round_up(entries, block);
+  if (cap == 0 || entries <= cap) return whole;
+  // With blocks of one token a window lies in exactly its length; a request never takes more than its own tokens.
+  const int64_t most = round_up(cap, block) + (spills && block > 1 ? block : 0);
+  return whole < most ? whole : most;
 }
 
 /// Bytes of one request's recurrent and convolution states on one rank, in all layers of the kind.

@@ -80,7 +80,8 @@ bool experts_divide(const Model& model, const Parallel& p) {
 std::vector<Parallel> parallel_choices(const Model& model, int64_t cards, int64_t cards_per_node,
                                        const Parallel& wanted) {
   std::vector<Parallel> out;
-  const int64_t stages_most = model.layers() > 0 ? model.layers() : cards;
+  constexpr int64_t kMostStages = 512;  // as --pipeline-parallel takes; deeper pipelines only fill lists
+  const int64_t stages_most = std::min(model.layers() > 0 ? model.layers() : cards, kMostStages);
   std::vector<int64_t> divisors;
   for (int64_t d = 1; d * d <= cards; ++d) {
     if (cards % d != 0) continue;

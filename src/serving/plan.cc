@@ -147,6 +147,12 @@ void resolve_request(ServePlan& plan, const Model& model, const Job& job) {
   require_positive(job.concurrency, "--concurrency", "is no number of requests");
   plan.context = plan.rules.context_tokens;
   if (job.context) {
+    if (model.learned_positions && model.max_positions > 0 && *job.context > model.max_positions) {
+      throw InputError({.field = "--context",
+                        .value = with_commas(*job.context),
+                        .problem = fmt::format("exceeds the {} learned positions of {}", with_commas(model.max_positions), model.name),
+                        .accepted = fmt::format("at most {}", model.max_positions)});
+    }
     plan.context = given("context", *job.context);
   } else if (model.max_positions > 0) {
     plan.context.value = std::min(plan.context.value, model.max_positions);

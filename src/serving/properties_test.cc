@@ -66,6 +66,7 @@ Case any_case() {
   c.memory = pick<int64_t>({8, 24, 80}) * kGiB;
   c.job.context = *rc::gen::inRange<int64_t>(1, 100'000);
   c.job.kv_dtype = pick<const char*>({"bf16", "fp8", "int8", "int4", "fp32"});
+  if (*rc::gen::arbitrary<bool>()) c.job.kv_block = pick<int64_t>({1, 7, 64, 65'536});
   if (*rc::gen::arbitrary<bool>()) c.job.gpu_memory_utilization = 0.9;
   switch (*rc::gen::inRange(0, 4)) {
     case 0:

@@ -100,9 +100,12 @@ class Account {
     }
     if (!plan_.utilization) return;
     const N usable = N::constant(r.usable_bytes) * N(plan_.pooled());
-    const N left = usable - floor_div(usable * N(plan_.utilization->part), N(plan_.utilization->of)) - context;
+    // usable - floor(usable·part / of), written so that the range of `usable` counts once.
+    const Share& share = *plan_.utilization;
+    const N left = ceil_div(usable * N(share.of - share.part), N(share.of)) - context;
     if (left.value() > 0) {
-      hold(main(), "beyond the engine's share", "headroom", Category::reserve, Life::process, left);
+      hold(main(), "beyond the engine's share", "headroom", Category::reserve, Life::process,
+           left.low() < 0 ? max(left, N(0)) : left);
     }
   }
 

@@ -112,6 +112,19 @@ TEST(Cache, WholeBlocks) {
   EXPECT_EQ(request(m, {.context = 17, .kv_block = 1}), 17 * 512);
 }
 
+// A moving window of 128 tokens touches nine blocks of 16, but 128 of one token, and never more than the request has.
+TEST(Cache, WindowsInBlocks) {
+  Attention sliding = fixtures::attention_of({.kv_heads = 1});
+  sliding.kind = AttentionKind::sliding;
+  sliding.window = 128;
+  const Model m = decoder_of({.layers = 1, .kv_heads = 1}, {sliding}, {0});
+  EXPECT_EQ(request(m, {.context = 8192}), 9 * 16 * 512);
+  EXPECT_EQ(request(m, {.context = 128}), 128 * 512);
+  EXPECT_EQ(request(m, {.context = 8192, .kv_block = 1}), 128 * 512);
+  EXPECT_EQ(request(m, {.context = 200, .kv_block = 256}), 256 * 512);
+  EXPECT_EQ(request(m, {.context = 8192, .kv_block = 256}), 2 * 256 * 512);
+}
+
 // DeepSeek-V3: a latent of 512 and 64 rotary numbers, 576 elements a token and layer, on every rank.
 TEST(Cache, LatentIsCachedOnceOnEveryRank) {
   Attention mla = fixtures::attention_of({});

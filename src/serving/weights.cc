@@ -23,7 +23,7 @@ std::string_view part_name(Part part) {
     case Part::norms:
       return "norms";
     case Part::other:
-      return "other";
+      return "small_tensors";
     case Part::vision:
       return "vision";
     case Part::audio:

@@ -59,6 +59,7 @@ Rules stack_rules(std::string_view name, const Constants& constants) {
   k.swiglu_fused = choice<bool>(row, "swiglu", {{"fused", true}, {"eager", false}});
   k.gelu_fused = choice<bool>(row, "gelu", {{"fused", true}, {"python", false}});
   k.moe_grouped = choice<bool>(row, "moe", {{"grouped", true}, {"loop", false}});
+  k.moe_weighted_activation = row.boolean_or({"moe_weighted_activation"}, false);
   k.softmax_fp32 = choice<bool>(row, "softmax", {{"fp32", true}, {"native", false}});
   using Loss = KernelChoice::Loss;
   k.loss = choice<Loss>(row, "loss", {{"upcast", Loss::upcast}, {"plain", Loss::plain}, {"vocab_parallel", Loss::vocab_parallel},
@@ -71,10 +72,15 @@ Rules stack_rules(std::string_view name, const Constants& constants) {
   r.gather_bytes = row.integer_or({"gather_bytes"}, 2, {1, 4});
   r.prefetch = row.integer_or({"prefetch"}, 1, {0, 8});
   r.reduce_bytes = row.integer_or({"reduce_bytes"}, 0, {0, 4});
+  r.gradients_in_buckets = row.boolean_or({"gradients_in_buckets"}, false);
+  r.placeholder_bytes = row.integer_or({"placeholder_bytes"}, 0, {0, 4});
+  r.vocabulary_multiple = row.integer_or({"vocabulary_multiple"}, 1, {1, 1024});
   r.step_copy_bytes = row.integer_or({"step_copy_bytes"}, 0, {0, 4});
   r.default_zero = row.integer_or({"default_zero"}, 0, {0, 3});
+  r.sequence_parallel = row.boolean_or({"sequence_parallel"}, false);
   r.etp_follows_tp = row.boolean_or({"etp_follows_tp"}, false);
   r.workspace_constants = row.strings({"workspaces"}).value_or(std::vector<std::string>{});
+  r.expert_workspace_constants = row.strings({"expert_workspaces"}).value_or(std::vector<std::string>{});
   for (const std::string& id : row.strings({"bucket_bytes"}).value_or(std::vector<std::string>{})) r.buckets.push_back(constants.get(id));
   const int64_t element = row.integer_or({"bucket_element_bytes"}, 2, {1, 4});
   for (const std::string& id : row.strings({"bucket_elements"}).value_or(std::vector<std::string>{})) {

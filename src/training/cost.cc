@@ -36,6 +36,8 @@ TrainingFlops training_flops(const Model& model, const Plan& plan) {
                              ? static_cast<double>(a.heads * (a.nope_head_dim + a.rope_head_dim + a.value_head_dim))
                              : static_cast<double>(a.heads * (a.head_dim + a.value_head_dim));
     core_forward += 2 * reach * width;
+    // A decoder attends to as many encoder tokens as it has of its own.
+    if (a.cross) core_forward += 2 * static_cast<double>(plan.sequence) * width;
   }
   out.attention_per_token = 3 * core_forward;
   if (plan.recompute == Recompute::full) out.recompute_per_token = 2 * (multiplying - tied) + core_forward;
@@ -43,23 +45,56 @@ TrainingFlops training_flops(const Model& model, const Plan& plan) {
   return out;
 }
 
-Traffic step_traffic(const Model& model, const Plan& plan, int64_t rank_parameters) {
+namespace {
+
+// Numbers of K and V a token that ring attention passes on: what a rank of tensor parallelism holds of them. Latent
+// attention is trained with keys and values of every head.
+double ring_width(const Attention& a, int64_t tp) {
+  switch (a.kind) {
+    case AttentionKind::mla:
+      return static_cast<double>(a.heads * (a.nope_head_dim + a.rope_head_dim + a.value_head_dim)) / static_cast<double>(tp);
+    case AttentionKind::full:
+    case AttentionKind::sliding:
+    case AttentionKind::chunked:
+      return static_cast<double>(std::max<int64_t>(1, ceil_div(a.kv_heads, tp)) * (a.head_dim + a.value_head_dim));
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+Traffic step_traffic(const Model& model, const Plan& plan, const RankCounts& counts) {
   Traffic t;
   const auto share = [](int64_t n) { return n > 1 ? static_cast<double>(n - 1) / static_cast<double>(n) : 0.0; };
-  const double trained = plan.frozen() ? 0 : static_cast<double>(rank_parameters);
-  const double parameters = static_cast<double>(rank_parameters);
-  const int64_t replicas = plan.dp * plan.cp;
   const double m = static_cast<double>(plan.micro_batches);
   // 16-bit gradients and weights travel; fp32 gradients are reduced as they are kept.
-  const double g = static_cast<double>(plan.gradient_bytes), w = plan.precision == Precision::fp32 ? 4 : 2;
-  if (plan.zero < 3) {
-    // All-reduce = reduce-scatter + all-gather; ZeRO-1/2 gather updated weights instead of gradients.
-    t.data_parallel = share(replicas) * trained * (plan.zero == 0 ? 2 * g : g + w);
-    // ZeRO-2 reduces after every micro-batch, since whole gradients are not kept.
-    if (plan.zero == 2) t.data_parallel = share(replicas) * trained * (m * g + w);
-  } else {
-    t.data_parallel = share(replicas) * m * (trained * g + 2 * parameters * w);
-  }
+  const double w = plan.frozen() ? static_cast<double>(plan.adapters.bytes) : plan.precision == Precision::fp32 ? 4 : 2;
+  const double g = plan.frozen() ? w : static_cast<double>(plan.gradient_bytes);
+  double shard = 0;  // trained numbers of this rank after ZeRO divided them
+  double gathered_once = 0;
+  const auto exchange = [&](const ClassCounts& c, int64_t replicas) {
+    const int64_t group = std::max<int64_t>(1, std::min(replicas, plan.shard_group)), groups = replicas / group;
+    const double trained = static_cast<double>(plan.frozen() ? c.adapters : c.parameters);
+    const double base = !plan.frozen()               ? 0
+                        : plan.task == Task::qlora ? static_cast<double>(c.base_bytes)
+                                                   : static_cast<double>(plan.weight_bytes) * static_cast<double>(c.parameters);
+    shard += plan.zero >= 1 ? trained / static_cast<double>(group) : trained;
+    if (plan.zero == 0) {
+      // All-reduce = reduce-scatter + all-gather of the gradients.
+      t.data_parallel += share(replicas) * 2 * g * trained;
+      return;
+    }
+    // ZeRO gathers updated weights instead. From stage 2 on gradients are reduced after every micro-batch, since whole
+    // ones are not kept; stage 3 gathers for forward and for backward.
+    // The textbook's ZeRO-2 sends what data parallelism sends (Rajbhandari et al. 2020, section 7).
+    const double reductions = plan.zero >= (plan.textbook ? 3 : 2) ? m : 1;
+    t.data_parallel += reductions * g * trained * (share(group) + 2 * share(groups) / static_cast<double>(group));
+    const double weights = base + w * trained;
+    t.data_parallel += share(group) * (plan.zero == 3 ? 2 * m * weights : w * trained);
+    gathered_once += weights / static_cast<double>(group);
+  };
+  exchange(counts.dense, plan.dp * plan.cp);
+  exchange(counts.expert, plan.expert_dp());
   const double tokens = static_cast<double>(plan.sequence) * static_cast<double>(plan.micro_batch) / static_cast<double>(plan.cp);
   if (model.shape_known) {
     const double stream = static_cast<double>(plan.element_bytes) * tokens * static_cast<double>(model.hidden);
@@ -76,24 +111,24 @@ Traffic step_traffic(const Model& model, const Plan& plan, int64_t rank_paramete
       const LayerKind& kind = model.layer(i);
       if (kind.mlp.kind == MlpKind::moe && plan.ep > 1) {
         // Dispatch and combine, forward and backward.
-        t.expert_parallel += m * 4 * share(plan.ep) * static_cast<double>(kind.mlp.experts_per_token) * stream / static_cast<double>(plan.pp);
+        // Sequence parallelism has divided the tokens already.
+        const double own = plan.sequence_parallel ? stream / static_cast<double>(plan.tp) : stream;
+        t.expert_parallel += m * 4 * share(plan.ep) * static_cast<double>(kind.mlp.experts_per_token) * own / static_cast<double>(plan.pp);
       }
       if (plan.cp > 1) {
         // Ring attention passes K and V round, and in backward K, V and their gradients.
-        const double kv = static_cast<double>(plan.element_bytes) * tokens *
-                          static_cast<double>(kind.attention.cache_elements_per_token()) / static_cast<double>(plan.tp);
+        const double kv = static_cast<double>(plan.element_bytes) * tokens * ring_width(kind.attention, plan.tp);
         t.context_parallel += m * 3 * static_cast<double>(plan.cp - 1) * kv / static_cast<double>(plan.pp);
       }
     }
   }
   if (plan.offload_optimizer && !plan.frozen()) {
     // Gradients go down, updated 16-bit weights come up: 4 bytes a parameter of the local shard.
-    const double shard = plan.zero >= 1 ? trained / static_cast<double>(plan.shard_group) : trained;
     t.host_down = g * shard;
     t.host_up = w * shard;
   }
   if (plan.offload_parameters) {
-    t.host_up += m * 2 * w * parameters / static_cast<double>(plan.shard_group);
+    t.host_up += 2 * m * gathered_once;
   }
   t.host = t.host_down + t.host_up;
   return t;

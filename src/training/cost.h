@@ -4,6 +4,7 @@
 
 #include "machine/machine.h"
 #include "training/plan.h"
+#include "training/states.h"
 
 namespace vram {
 
@@ -24,8 +25,9 @@ struct Traffic {
   double host = 0;                   ///< across the host link, both directions together
   double host_down = 0, host_up = 0;
 };
-/// For the parameters of the fullest rank, `rank_parameters`.
-Traffic step_traffic(const Model& model, const Plan& plan, int64_t rank_parameters);
+/// Of a rank that holds `counts`. Experts are exchanged with fewer ranks than the rest of the model. A hybrid shard group
+/// exchanges within itself as ZeRO does and all-reduces its shard of the gradients with the other groups.
+Traffic step_traffic(const Model& model, const Plan& plan, const RankCounts& counts);
 
 /// Time to train on `tokens`, from a given utilisation. Absent where the device's speed is unknown.
 struct TrainingTime {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "training/schedule.h"
 
 namespace vram {
 
@@ -46,6 +47,18 @@ std::string_view schedule_name(Schedule s) {
     case Schedule::one_f_one_b: return "1f1b";
     case Schedule::interleaved: return "interleaved";
     case Schedule::gpipe: return "gpipe";
+  }
+  return "?";
+}
+
+std::string_view loss_name(KernelChoice::Loss loss) {
+  using Loss = KernelChoice::Loss;
+  switch (loss) {
+    case Loss::upcast: return "upcast";
+    case Loss::plain: return "plain";
+    case Loss::vocab_parallel: return "vocab_parallel";
+    case Loss::vocab_parallel_compiled: return "vocab_parallel_compiled";
+    case Loss::fused: return "fused";
   }
   return "?";
 }
@@ -139,6 +152,16 @@ void resolve_precision(const Job& job, const Rules& rules, Plan& plan) {
       if (rules.weight_is_master) plan.weight_bytes = *job.master_weights ? 4 : 2, plan.master_bytes = 0;
     }
   }
+  if (job.moment_dtype) {
+    const std::string& moment = *job.moment_dtype;
+    if (plan.optimizer == Optimizer::adamw8bit || plan.optimizer == Optimizer::adafactor) {
+      refuse("--moment-dtype", moment, fmt::format("has no meaning with optimizer {}", optimizer_name(plan.optimizer)),
+             "adamw, lion, muon, sgd_momentum");
+    }
+    if (moment == "fp32") plan.moment_bytes = 4;
+    else if (moment == "bf16" || moment == "fp16") plan.moment_bytes = 2;
+    else refuse("--moment-dtype", moment, "is not known", "fp32, bf16, fp16");
+  }
   if (job.gradient_dtype) {
     const std::string& g = *job.gradient_dtype;
     if (g == "fp32") plan.gradient_bytes = 4;
@@ -196,12 +219,21 @@ void resolve_groups(const Model& model, const Machine* machine, const Job& job, 
              divisors(std::max<int64_t>(1, model.layers() / plan.pp), 64));
     }
   }
+  if (plan.vpp > kMaxChunks || plan.pp * plan.vpp > kMaxVirtualStages) {
+    const int64_t most = std::min(kMaxChunks, std::max<int64_t>(1, kMaxVirtualStages / plan.pp));
+    if (plan.vpp > 1) {
+      refuse("--virtual-pipeline", fmt::format("{}", plan.vpp), fmt::format("times {} stages is more than {} virtual stages", plan.pp, kMaxVirtualStages),
+             fmt::format("at most {}", most));
+    }
+    refuse("--pipeline-parallel", fmt::format("{}", plan.pp), "is too many stages", fmt::format("at most {}", kMaxVirtualStages));
+  }
   if (plan.vpp > 1 && plan.pp < 2) {
     refuse("--virtual-pipeline", fmt::format("{}", plan.vpp), "needs pipeline_parallel of at least 2", "1");
   }
   // Experts.
   int64_t experts = 0;
   for (const LayerKind& kind : model.kinds) experts = std::max(experts, kind.mlp.experts);
+  plan.experts = experts > 0;
   if (plan.ep > 1 && experts == 0) {
     refuse("--expert-parallel", fmt::format("{}", plan.ep), fmt::format("needs a mixture of experts; {} is dense", model.name), "1");
   }
@@ -215,7 +247,7 @@ void resolve_groups(const Model& model, const Machine* machine, const Job& job, 
     refuse("--expert-parallel", fmt::format("{}", plan.ep), fmt::format("does not divide the {} experts", experts),
            divisors(experts, 4096));
   }
-  plan.sequence_parallel = job.sequence_parallel.value_or(plan.tp > 1 && rules.stack == "megatron");
+  plan.sequence_parallel = job.sequence_parallel.value_or(plan.tp > 1 && rules.sequence_parallel);
   if (plan.sequence_parallel && plan.tp == 1 && job.sequence_parallel) {
     refuse("--sequence-parallel", "true", "needs tensor_parallel of at least 2", "false");
   }
@@ -274,6 +306,35 @@ void resolve_batch(const Model& model, const Job& job, Plan& plan) {
     refuse("--gradient-accumulation", fmt::format("{}", plan.micro_batches),
            fmt::format("micro-batches are no multiple of the {} stages, as the interleaved schedule needs", plan.pp),
            fmt::format("a multiple of {}", plan.pp));
+  }
+}
+
+// Groups, and the projection names of Hugging Face and PEFT.
+void set_targets(const std::vector<std::string>& targets, Adapters& a) {
+  a.set_attention(false);
+  a.set_mlp(false);
+  const std::pair<std::string_view, bool Adapters::*> names[] = {
+      {"q_proj", &Adapters::q},       {"k_proj", &Adapters::k},   {"v_proj", &Adapters::v},
+      {"o_proj", &Adapters::o},       {"gate_proj", &Adapters::gate}, {"up_proj", &Adapters::up},
+      {"down_proj", &Adapters::down}};
+  for (const std::string& target : targets) {
+    bool known = target == "all" || target == "all-linear" || target == "attention" || target == "mlp";
+    if (target == "all" || target == "all-linear" || target == "attention") a.set_attention(true);
+    if (target == "all" || target == "all-linear" || target == "mlp") a.set_mlp(true);
+    std::vector<std::string_view> accepted{"all", "attention", "mlp"};
+    for (const auto& [name, member] : names) {
+      accepted.push_back(name);
+      if (target != name) continue;
+      a.*member = true;
+      known = true;
+    }
+    if (!known) {
+      throw InputError({.field = "--lora-targets",
+                        .value = target,
+                        .problem = "is not known",
+                        .accepted = "all, attention, mlp, q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj",
+                        .near_miss = near_miss(target, accepted)});
+    }
   }
 }
 
@@ -338,9 +399,28 @@ Plan resolve_plan(const Model& model, const Machine* machine, const Job& job, co
   plan.flash = job.attention ? *job.attention == "flash" : !job.textbook;
   if (!job.attention) plan.assumptions.push_back({plan.flash ? "train.assume.flash" : "train.assume.unfused", {}});
   plan.rules.kernels.attention_fused = plan.flash;
-  if (!model.kinds.empty()) {
-    plan.hidden_dropout = job.dropout.value_or(0);
-    plan.attention_dropout = job.dropout.value_or(0);
+  using Loss = KernelChoice::Loss;
+  plan.rules.kernels.loss =
+      word<Loss>(job.loss, "loss", {Loss::upcast, Loss::plain, Loss::vocab_parallel, Loss::vocab_parallel_compiled, Loss::fused},
+                 loss_name, rules.kernels.loss);
+  // Losses that overwrite the logits with their gradient leave a caller nothing to hold.
+  if (plan.rules.kernels.loss == Loss::fused) plan.rules.kernels.logits_kept = false;
+  for (const LayerKind& kind : model.kinds) {
+    plan.hidden_dropout = std::max(plan.hidden_dropout, kind.hidden_dropout);
+    plan.attention_dropout = std::max(plan.attention_dropout, kind.attention_dropout);
+  }
+  if (job.dropout) {
+    plan.hidden_dropout = plan.attention_dropout = model.kinds.empty() ? 0 : *job.dropout;
+  } else if (const double most = std::max(plan.hidden_dropout, plan.attention_dropout); most > 0 && !job.textbook) {
+    plan.assumptions.push_back({"train.assume.dropout", {{"share", fmt::format("{:g}", most)}}});
+  }
+  if (model.counts.mtp > 0) {
+    plan.assumptions.push_back({"train.assume.no_mtp", {{"parameters", format_count(static_cast<double>(model.counts.mtp))}}});
+  }
+  for (const LayerKind& kind : model.kinds) {
+    if (!kind.encoder || job.textbook) continue;
+    plan.assumptions.push_back({"train.assume.encoder", {{"tokens", with_commas(plan.sequence)}}});
+    break;
   }
   if (plan.frozen()) {
     if (plan.precision == Precision::fp8) refuse("--precision", "fp8", "is not known for adapters", "bf16, fp16, fp32");
@@ -357,13 +437,7 @@ Plan resolve_plan(const Model& model, const Machine* machine, const Job& job, co
       else refuse("--lora-dtype", *job.lora_dtype, "is not known", "fp32, bf16");
     }
     if (!job.lora_targets.empty()) {
-      plan.adapters.attention = plan.adapters.mlp = false;
-      for (const std::string& t : job.lora_targets) {
-        if (t == "all" || t == "all-linear") plan.adapters.attention = plan.adapters.mlp = true;
-        else if (t == "attention") plan.adapters.attention = true;
-        else if (t == "mlp") plan.adapters.mlp = true;
-        else refuse("--lora-targets", t, "is not known", "attention, mlp, all");
-      }
+      set_targets(job.lora_targets, plan.adapters);
     } else {
       plan.assumptions.push_back({"train.assume.targets", {}});
     }
@@ -380,19 +454,20 @@ Plan resolve_plan(const Model& model, const Machine* machine, const Job& job, co
   return plan;
 }
 
-std::vector<std::vector<StageLayers>> stage_layers(int64_t layers, const Plan& plan) {
-  std::vector<std::vector<StageLayers>> stages(static_cast<size_t>(plan.pp));
+std::vector<StageLayers> rank_layers(int64_t layers, const Plan& plan, int64_t rank) {
   const int64_t chunks = plan.pp * plan.vpp;
   const int64_t each = layers / chunks, extra = layers % chunks;
-  int64_t first = 0;
+  std::vector<StageLayers> out;
   for (int64_t chunk = 0; chunk < plan.vpp; ++chunk) {
-    for (int64_t rank = 0; rank < plan.pp; ++rank) {
-      const int64_t index = chunk * plan.pp + rank;
-      const int64_t count = each + (index < extra ? 1 : 0);
-      stages[static_cast<size_t>(rank)].push_back({first, count});
-      first += count;
-    }
+    const int64_t index = chunk * plan.pp + rank;
+    out.push_back({index * each + std::min(index, extra), each + (index < extra ? 1 : 0)});
   }
+  return out;
+}
+
+std::vector<std::vector<StageLayers>> stage_layers(int64_t layers, const Plan& plan) {
+  std::vector<std::vector<StageLayers>> stages;
+  for (int64_t rank = 0; rank < plan.pp; ++rank) stages.push_back(rank_layers(layers, plan, rank));
   return stages;
 }
 

@@ -22,6 +22,7 @@ std::string_view precision_name(Precision);
 std::string_view optimizer_name(Optimizer);
 std::string_view schedule_name(Schedule);
 std::string_view recompute_name(Recompute);
+std::string_view loss_name(KernelChoice::Loss);
 
 /// A training job with every field decided. Groups multiply: cards = tp * cp * pp * dp, and experts live on
 /// ep * etp ranks out of tp * cp * dp.
@@ -34,6 +35,7 @@ struct Plan {
   int64_t tp = 1, cp = 1, pp = 1, vpp = 1, ep = 1, etp = 1, dp = 1;
   bool sequence_parallel = false;
   Schedule schedule = Schedule::one_f_one_b;
+  bool experts = false;                     ///< the model has routed experts
   int64_t zero = 0;
   int64_t shard_group = 1;                  ///< ranks over which ZeRO divides: dp * cp, or the hybrid shard group
   Recompute recompute = Recompute::none;
@@ -63,5 +65,7 @@ struct StageLayers {
   int64_t first = 0, count = 0;
 };
 std::vector<std::vector<StageLayers>> stage_layers(int64_t layers, const Plan& plan);
+/// The same of one rank.
+std::vector<StageLayers> rank_layers(int64_t layers, const Plan& plan, int64_t rank);
 
 }  // namespace vram

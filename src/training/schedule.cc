@@ -1,6 +1,7 @@
 #include "training/schedule.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace vram {
 
@@ -59,23 +60,36 @@ bool dominates(const Glance& a, const Glance& b) {
   return true;
 }
 
+// GPipe's highest moments: the last forward, and the first and second backward.
+std::vector<Moment> gpipe_moments(int64_t m) {
+  std::vector<Moment> out{{true, 0, false, {m - 1}, {false}}, {false, 0, true, {m}, {false}}};
+  if (m > 1) out.push_back({false, 0, false, {m - 1}, {true}});
+  return out;
+}
+
+}  // namespace
+
 // After the warm-up and one round with all gradients present a one-forward-one-backward order only repeats itself.
 int64_t telling_micro_batches(Schedule schedule, int64_t pp, int64_t m) {
   return schedule == Schedule::gpipe ? m : std::min(m, 3 * pp);
 }
 
-}  // namespace
-
 ScheduleShape schedule_shape(Schedule schedule, int64_t pp, int64_t vpp, int64_t micro_batches) {
-  const int64_t m = telling_micro_batches(schedule, pp, micro_batches);
   ScheduleShape shape;
+  if (schedule == Schedule::gpipe) {
+    shape.ranks.assign(static_cast<size_t>(pp), gpipe_moments(micro_batches));
+    return shape;
+  }
+  const int64_t m = telling_micro_batches(schedule, pp, micro_batches);
   shape.ranks.reserve(static_cast<size_t>(pp));
   for (int64_t rank = 0; rank < pp; ++rank) {
-    std::vector<Moment> kept;
+    // Only moments of one pass kind compare, so they are kept apart.
+    std::vector<std::vector<Moment>> kept_by_kind(static_cast<size_t>(2 * vpp));
     std::vector<int64_t> in_flight(static_cast<size_t>(vpp), 0);
     std::vector<bool> gradients(static_cast<size_t>(vpp), false);
     for (const Pass& pass : pass_order(schedule, pp, vpp, m, rank)) {
       const auto chunk = static_cast<size_t>(pass.chunk);
+      std::vector<Moment>& kept = kept_by_kind[2 * chunk + (pass.forward ? 0 : 1)];
       const Glance now{pass.forward, pass.chunk, !pass.forward && !gradients[chunk], in_flight, gradients};
       if (std::none_of(kept.begin(), kept.end(), [&](const Moment& k) { return dominates(glance(k), now); })) {
         kept.erase(std::remove_if(kept.begin(), kept.end(), [&](const Moment& k) { return dominates(now, glance(k)); }), kept.end());
@@ -88,7 +102,9 @@ ScheduleShape schedule_shape(Schedule schedule, int64_t pp, int64_t vpp, int64_t
         gradients[chunk] = true;
       }
     }
-    shape.ranks.push_back(std::move(kept));
+    std::vector<Moment> all;
+    for (auto& kept : kept_by_kind) std::move(kept.begin(), kept.end(), std::back_inserter(all));
+    shape.ranks.push_back(std::move(all));
   }
   return shape;
 }

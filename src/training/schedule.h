@@ -34,4 +34,12 @@ struct ScheduleShape {
 };
 ScheduleShape schedule_shape(Schedule schedule, int64_t pp, int64_t vpp, int64_t micro_batches);
 
+/// Most chunks of a rank, and most virtual stages of a pipeline: far beyond any that runs, and small enough that every
+/// rank's order of passes can be looked at.
+inline constexpr int64_t kMaxChunks = 64, kMaxVirtualStages = 512;
+
+/// The micro-batches after which an order only repeats moments that it had before: all the peaks of a step lie in a step
+/// of this many. GPipe keeps every micro-batch, so there it is all of them.
+int64_t telling_micro_batches(Schedule schedule, int64_t pp, int64_t micro_batches);
+
 }  // namespace vram

@@ -1,6 +1,8 @@
 #include "training/states.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 namespace vram {
 namespace {
@@ -22,17 +24,17 @@ bool on_first_stage(const TensorGroup& group, const Tensor& t) {
   }
 }
 
-bool adapted(const Tensor& t, const Adapters& adapters) {
+bool adapted(const Tensor& t, const Adapters& a) {
   switch (t.role) {
-    case Role::attention_q:
-    case Role::attention_k:
-    case Role::attention_v:
-    case Role::attention_qkv:
-    case Role::attention_out: return adapters.attention;
-    case Role::mlp_gate:
-    case Role::mlp_up:
-    case Role::mlp_gate_up:
-    case Role::mlp_down: return adapters.mlp;
+    case Role::attention_q: return a.q;
+    case Role::attention_k: return a.k;
+    case Role::attention_v: return a.v;
+    case Role::attention_qkv: return a.q || a.k || a.v;
+    case Role::attention_out: return a.o;
+    case Role::mlp_gate: return a.gate;
+    case Role::mlp_up: return a.up;
+    case Role::mlp_gate_up: return a.gate || a.up;
+    case Role::mlp_down: return a.down;
     default: return false;
   }
 }
@@ -72,8 +74,8 @@ void count(const Tensor& t, const Model& model, const Plan& plan, int64_t layer,
   if (plan.frozen()) {
     // Stored bytes of a quantized base divide as its elements do.
     c.base_bytes += plan.task == Task::qlora ? mul_div_up(t.stored_bytes, n, std::max<int64_t>(1, t.elements()))
-                                             : n * plan.weight_bytes;
-    if (adapted(t, plan.adapters) && !is_expert(t)) c.adapters += adapter_elements(t, plan);
+                                             : checked_mul(n, plan.weight_bytes);
+    if (adapted(t, plan.adapters) && !is_expert(t)) c.adapters = checked_add(c.adapters, adapter_elements(t, plan));
   }
 }
 
@@ -84,8 +86,13 @@ int64_t local_elements(const Tensor& t, const Model& model, const Plan& plan, in
   switch (t.shard) {
     case Shard::replicated: return n;
     case Shard::column:
-    case Shard::row:
-    case Shard::vocab: return ceil_div(n, plan.tp);
+    case Shard::row: return ceil_div(n, plan.tp);
+    case Shard::vocab: {
+      const int64_t multiple = plan.textbook ? 1 : plan.rules.vocabulary_multiple;
+      if (multiple == 1) return ceil_div(n, plan.tp);
+      const int64_t rows = std::max<int64_t>(1, t.shape.front());
+      return checked_mul(ceil_div(rows, multiple * plan.tp) * multiple, n / rows);
+    }
     case Shard::kv_column: {
       int64_t heads = plan.tp;
       if (layer >= 0) heads = std::max<int64_t>(1, model.layer(layer).attention.kv_heads);
@@ -103,15 +110,10 @@ RankCounts rank_counts(const Model& model, const Plan& plan, int64_t rank) {
   if (!model.shape_known) {
     // Only the size is known: every group divides it evenly.
     out.dense.parameters = ceil_div(model.counts.parameters, plan.tp * plan.pp);
-    out.dense.base_bytes = out.dense.parameters * plan.weight_bytes;
+    out.dense.base_bytes = checked_mul(out.dense.parameters, plan.weight_bytes);
     return out;
   }
-  const auto stages = stage_layers(model.layers(), plan);
-  const auto& mine = stages[static_cast<size_t>(rank)];
-  const auto owned = [&](int64_t layer) {
-    return std::any_of(mine.begin(), mine.end(),
-                       [&](const StageLayers& s) { return layer >= s.first && layer < s.first + s.count; });
-  };
+  const auto mine = rank_layers(model.layers(), plan, rank);
   for (const TensorGroup& group : model.tensors) {
     if (group.part == TensorGroup::Part::mtp) continue;
     if (group.layers.empty()) {
@@ -127,18 +129,19 @@ RankCounts rank_counts(const Model& model, const Plan& plan, int64_t rank) {
     }
     // Layers of one group share their shapes: count the first owned one and multiply.
     int64_t times = 0, sample = -1;
-    for (int64_t layer : group.layers) {
-      if (group.part == TensorGroup::Part::text || group.part == TensorGroup::Part::encoder) {
-        if (!owned(layer)) continue;
-      } else if (rank != 0) {
-        continue;
+    const bool decoder = group.part == TensorGroup::Part::text || group.part == TensorGroup::Part::encoder;
+    if (decoder) {
+      for (const StageLayers& s : mine) {  // group.layers ascend
+        const auto begin = std::lower_bound(group.layers.begin(), group.layers.end(), s.first);
+        const auto end = std::lower_bound(begin, group.layers.end(), s.first + s.count);
+        times += end - begin;
+        if (begin != end) sample = *(end - 1);
       }
-      ++times;
-      sample = layer;
+    } else if (rank == 0) {
+      times = group.times();
     }
     if (times == 0) continue;
     RankCounts one;
-    const bool decoder = group.part == TensorGroup::Part::text || group.part == TensorGroup::Part::encoder;
     for (const Tensor& t : group.tensors) count(t, model, plan, decoder ? sample : -1, one);
     const auto add = [times](ClassCounts& to, const ClassCounts& from) {
       to.parameters = checked_add(to.parameters, checked_mul(times, from.parameters));
@@ -146,8 +149,8 @@ RankCounts rank_counts(const Model& model, const Plan& plan, int64_t rank) {
       to.hidden_matrices += times * from.hidden_matrices;
       to.small += times * from.small;
       to.factored += times * from.factored;
-      to.base_bytes += times * from.base_bytes;
-      to.adapters += times * from.adapters;
+      to.base_bytes = checked_add(to.base_bytes, checked_mul(times, from.base_bytes));
+      to.adapters = checked_add(to.adapters, checked_mul(times, from.adapters));
     };
     add(out.dense, one.dense);
     add(out.expert, one.expert);
@@ -173,21 +176,103 @@ namespace {
 
 // Tensors outside the layers that a stage gathers with its embedding (first) or with final norm and head.
 UnitCounts edge_counts(const Model& model, const Plan& plan, bool first) {
-  RankCounts one;
+  RankCounts one, tied;
   for (const TensorGroup& group : model.tensors) {
     if (!group.layers.empty() || group.part != TensorGroup::Part::text) continue;
     for (const Tensor& t : group.tensors) {
-      const bool tied_head = !first && model.tied_embeddings && t.role == Role::embedding;
-      if (on_first_stage(group, t) == first || tied_head) count(t, model, plan, -1, one);
+      const bool table = model.tied_embeddings && t.role == Role::embedding;
+      if (on_first_stage(group, t) == first || (!first && table)) count(t, model, plan, -1, one);
+      if (table) count(t, model, plan, -1, tied);
     }
   }
-  return {one.dense.parameters + one.expert.parameters, one.dense.base_bytes + one.expert.base_bytes};
+  return {one.dense.parameters + one.expert.parameters, tied.dense.parameters, one.dense.base_bytes + one.expert.base_bytes};
 }
 
 }  // namespace
 
 UnitCounts embedding_counts(const Model& model, const Plan& plan) { return edge_counts(model, plan, true); }
 UnitCounts head_counts(const Model& model, const Plan& plan) { return edge_counts(model, plan, false); }
+
+namespace {
+
+// Which tensors of a layer a stack with fused projections holds as one matrix.
+int fused_with(const Tensor& t) {
+  switch (t.role) {
+    case Role::attention_q:
+    case Role::attention_k:
+    case Role::attention_v: return 1;
+    case Role::mlp_gate:
+    case Role::mlp_up: return 2;
+    case Role::expert_gate:
+    case Role::expert_up: return 3;
+    case Role::shared_expert: return t.shard == Shard::column ? 4 : 0;
+    default: return 0;
+  }
+}
+
+// Rows and columns of the matrices of one layer, each with the layer's copies left out.
+void matrix_shapes(const TensorGroup& group, const Model& model, const Plan& plan, int64_t layer,
+                   std::set<std::pair<int64_t, int64_t>>& shapes) {
+  std::map<std::pair<int, int64_t>, int64_t> fused;  // (family, columns) -> rows
+  for (const Tensor& t : group.tensors) {
+    if (!t.learned || !t.linear || t.shape.size() < 2 || t.role == Role::router) continue;
+    int64_t one = local_elements(t, model, plan, layer);
+    if (is_expert(t)) one /= std::max<int64_t>(1, local_experts(t, plan));
+    for (size_t i = 0; i + 2 < t.shape.size(); ++i) one /= std::max<int64_t>(1, t.shape[i]);
+    const bool row = t.shard == Shard::row || t.shard == Shard::expert_row;
+    const int64_t rows = row ? t.shape[t.shape.size() - 2] : one / std::max<int64_t>(1, t.shape.back());
+    const int64_t columns = one / std::max<int64_t>(1, rows);
+    // Latent attention projects queries and keys from different inputs: nothing to fuse there.
+    const bool latent = layer >= 0 && model.layer(layer).attention.kind == AttentionKind::mla;
+    const int family = latent && fused_with(t) == 1 ? 0 : fused_with(t);
+    if (family == 0) {
+      shapes.emplace(rows, columns);
+    } else {
+      fused[{family, columns}] += rows;
+    }
+  }
+  for (const auto& entry : fused) shapes.emplace(entry.second, entry.first.second);
+}
+
+}  // namespace
+
+template <Number N>
+N placeholders(const Model& model, const Plan& plan, int64_t rank) {
+  if (plan.rules.placeholder_bytes == 0 || plan.frozen() || plan.textbook || !model.shape_known) return N(0);
+  std::set<std::pair<int64_t, int64_t>> shapes;
+  const auto stages = stage_layers(model.layers(), plan);
+  for (const TensorGroup& group : model.tensors) {
+    if (group.layers.empty() || (group.part != TensorGroup::Part::text && group.part != TensorGroup::Part::encoder)) continue;
+    const auto mine = [&](int64_t layer) {
+      for (const StageLayers& s : stages[static_cast<size_t>(rank)]) {
+        if (layer >= s.first && layer < s.first + s.count) return true;
+      }
+      return false;
+    };
+    const auto at = std::find_if(group.layers.begin(), group.layers.end(), mine);
+    if (at != group.layers.end()) matrix_shapes(group, model, plan, *at, shapes);
+  }
+  int64_t numbers = 0;
+  for (const auto& shape : shapes) numbers = checked_add(numbers, checked_mul(shape.first, shape.second));
+  return N(plan.rules.placeholder_bytes) * N::symbol("P_shapes", numbers);
+}
+
+template Fast placeholders<Fast>(const Model&, const Plan&, int64_t);
+template Traced placeholders<Traced>(const Model&, const Plan&, int64_t);
+
+template <Number N>
+N gradient_buckets(const Plan& plan, const RankCounts& counts) {
+  if (!plan.rules.gradients_in_buckets || plan.textbook || plan.zero > 0) return N(0);
+  const auto of = [&](const ClassCounts& c, int64_t replicas, const char* symbol) {
+    if (replicas <= 1) return N(0);
+    if (plan.frozen()) return N(plan.adapters.bytes) * N::symbol("P_adapters", c.adapters);
+    return N(plan.gradient_bytes) * N::symbol(symbol, c.parameters);
+  };
+  return of(counts.dense, plan.dp * plan.cp, "P") + of(counts.expert, plan.expert_dp(), "P_e");
+}
+
+template Fast gradient_buckets<Fast>(const Plan&, const RankCounts&);
+template Traced gradient_buckets<Traced>(const Plan&, const RankCounts&);
 
 template <Number N>
 N optimizer_bytes(const Plan& plan, N parameters, const ClassCounts& counts) {

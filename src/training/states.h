@@ -35,6 +35,7 @@ LayerCounts layer_counts(const Model& model, const Plan& plan, int64_t layer);
 /// Parameters of the embedding (first stage) and of final norm and head (last stage) on a rank.
 struct UnitCounts {
   int64_t parameters = 0;
+  int64_t tied = 0;               ///< of them, a table that serves as embedding and as head
   Bytes base_bytes = 0;
 };
 UnitCounts embedding_counts(const Model& model, const Plan& plan);
@@ -42,6 +43,15 @@ UnitCounts head_counts(const Model& model, const Plan& plan);
 
 /// Numbers of one copy of `tensor` on a rank under tensor, expert and expert tensor parallelism, all local experts in it.
 int64_t local_elements(const Tensor& tensor, const Model& model, const Plan& plan, int64_t layer);
+
+/// Tensors of weights' shapes that a stack keeps for autograd beside the gradients proper: one a distinct shape of a
+/// layer's matrices on the rank, with q, k and v (gate and up) as the one matrix they are there. 0 for most stacks.
+template <Number N>
+N placeholders(const Model& model, const Plan& plan, int64_t rank);
+
+/// The second copy of the gradients that plain data parallelism reduces, in a stack that has one.
+template <Number N>
+N gradient_buckets(const Plan& plan, const RankCounts& counts);
 
 /// A state as the accounts show it: weights, gradients, master weights, moments.
 template <Number N>

@@ -16,10 +16,14 @@ Overheads overheads(const Plan& plan, const Device* device, const Constants& con
     out.context.push_back(constants.get_or_default("cuda_context_bytes", arch));
     out.workspace.push_back(constants.get_or_default("cublas_workspace_bytes", arch));
   }
-  for (const std::string& id : plan.rules.workspace_constants) {
-    const size_t dot = id.find(".*");
-    out.workspace.push_back(dot == std::string::npos ? constants.get(id) : constants.get_or_default(id.substr(0, dot), arch));
-  }
+  const auto workspaces = [&](const std::vector<std::string>& ids) {
+    for (const std::string& id : ids) {
+      const size_t dot = id.find(".*");
+      out.workspace.push_back(dot == std::string::npos ? constants.get(id) : constants.get_or_default(id.substr(0, dot), arch));
+    }
+  };
+  workspaces(plan.rules.workspace_constants);
+  if (plan.experts) workspaces(plan.rules.expert_workspace_constants);
   const auto communicator = [&](int64_t ranks) {
     if (ranks > 1) out.communication.push_back(constants.get(ranks == 2 ? "nccl_bytes.pair" : "nccl_bytes.group"));
   };
@@ -56,6 +60,8 @@ LayerOptions layer_options(const Plan& plan) {
   o.dequantize = plan.task == Task::qlora;
   o.hidden_dropout = plan.hidden_dropout;
   o.attention_dropout = plan.attention_dropout;
+  o.vocabulary_multiple = plan.rules.vocabulary_multiple;
+  o.placeholder_bytes = plan.frozen() ? 0 : plan.rules.placeholder_bytes;
   return o;
 }
 
@@ -64,6 +70,7 @@ namespace {
 // A gathered or reduced unit: the embedding, one layer of a kind, the head.
 struct Unit {
   int64_t dense = 0, expert = 0;
+  int64_t shared = 0;        // of dense, what another unit of the rank makes the gradient of
   Bytes base_bytes = 0;      // as stored, where the base is quantized
   int64_t next = 0;          // parameters of the neighbour that is gathered ahead; 0: one like this
   Bytes next_bytes = 0;
@@ -85,8 +92,11 @@ std::vector<Unit> kind_units(const Model& model, const Plan& plan) {
 }
 
 // The embedding and the head have a layer as their neighbour.
-Unit edge_unit(const Model& model, const std::vector<Unit>& kinds, const UnitCounts& counts, bool first) {
-  Unit unit{counts.parameters, 0, counts.base_bytes};
+Unit edge_unit(const Model& model, const Plan& plan, const std::vector<Unit>& kinds, bool first) {
+  const UnitCounts counts = first ? embedding_counts(model, plan) : head_counts(model, plan);
+  Unit unit{.dense = counts.parameters, .base_bytes = counts.base_bytes};
+  // Backward meets a tied table first as the head; the embedding adds to that gradient.
+  if (first && plan.pp == 1) unit.shared = counts.tied;
   const Unit& layer = kinds[static_cast<size_t>(first ? model.layer_kind.front() : model.layer_kind.back())];
   unit.next = layer.dense + layer.expert;
   unit.next_bytes = layer.base_bytes;
@@ -138,13 +148,60 @@ UnitBuffers<N> unit_buffers(const Plan& plan, const Unit& unit, const std::strin
       add(out.gradients, "gradients", owner, Category::gradients, tier,
           plan.zero >= 2 ? ceil_div(n, N::symbol(group_symbol, std::max<int64_t>(1, group))) : n);
     };
-    part(unit.dense, "U", plan.shard_group, "N");
+    part(unit.dense - unit.shared, "U", plan.shard_group, "N");
     part(unit.expert, "U_e", std::min(plan.expert_dp(), plan.shard_group), "N_e");
   }
   return out;
 }
 
 bool size_only(const Model& model, const Plan&) { return !model.shape_known || model.kinds.empty(); }
+
+// The activations of the published formulas on one rank, and how many times each is kept.
+template <Number N>
+std::vector<std::pair<Storage<N>, int64_t>> textbook_storages(const Model& model, const Plan& plan, int64_t rank) {
+  std::vector<std::pair<Storage<N>, int64_t>> out;
+  const N s = N::symbol("s", plan.sequence), b = N::symbol("b", plan.micro_batch), h = N::symbol("h", model.hidden);
+  std::map<int64_t, int64_t> by_kind;
+  for (const StageLayers& stage : rank_layers(model.layers(), plan, rank)) {
+    for (int64_t layer = stage.first; layer < stage.first + stage.count; ++layer) {
+      ++by_kind[model.layer_kind[static_cast<size_t>(layer)]];
+    }
+  }
+  // 1F1B keeps p - r micro-batches of a stage's layers; GPipe all of them. With c ranks of context parallelism each
+  // holds s/c tokens; tensor parallelism divides the 24 of 34, with sequence parallelism all 34.
+  const int64_t in_flight = plan.pp == 1 ? 1 : plan.schedule == Schedule::gpipe ? plan.micro_batches
+                                                                                   : std::min(plan.micro_batches, plan.pp - rank);
+  for (const auto& [kind, layers] : by_kind) {
+    const LayerKind& k = model.kinds[static_cast<size_t>(kind)];
+    const N a = N::symbol("a", std::max<int64_t>(1, k.attention.heads)), kv = N::symbol("k", k.attention.kv_heads);
+    // A token of a mixture of experts passes through its chosen experts and the shared one: that is its width.
+    const bool moe = k.mlp.kind == MlpKind::moe;
+    const bool gated = k.mlp.kind == MlpKind::gated || (moe && k.mlp.expert_gated);
+    const int64_t width = moe ? k.mlp.experts_per_token * k.mlp.expert_ffn + k.mlp.shared_ffn : k.mlp.ffn;
+    N bytes = gated ? textbook_llama_layer<N>(s, b, h, a, kv, N::symbol("f", width), plan.recompute, plan.flash)
+                    : textbook_gpt_layer<N>(s, b, h, a, plan.recompute, plan.flash);
+    if (plan.tp > 1 && plan.recompute != Recompute::full) {
+      const N t = N::symbol("t", plan.tp);
+      if (plan.sequence_parallel) {
+        bytes = ceil_div(bytes, t);
+      } else {
+        // Korthikanti et al. 2022, eq. 3: the 10·s·b·h of norms, inputs and masks are not divided.
+        const N whole = N(10) * s * b * h;
+        bytes = whole + ceil_div(bytes - whole, t);
+      }
+    }
+    if (plan.cp > 1) bytes = ceil_div(bytes, N::symbol("c", plan.cp));
+    out.push_back({{.name = gated ? "activations, Llama formula" : "activations, GPT formula",
+                    .owner = "layers", .life = Life::micro_batch, .bytes = bytes},
+                   checked_mul(layers, in_flight)});
+  }
+  if (model.kinds.front().mlp.kind != MlpKind::plain && rank == plan.pp - 1 && plan.recompute != Recompute::full) {
+    out.push_back({{.name = "activations besides the layers", .owner = "head", .life = Life::micro_batch,
+                    .bytes = textbook_llama_rest<N>(s, b, h)},
+                   1});
+  }
+  return out;
+}
 
 // Adds a block's storages to a program and writes its passes as procedures.
 template <Number N>
@@ -208,6 +265,14 @@ class StepBuilder {
     for (State<N>& s : model_states<N>(model_, plan_, counts)) {
       if (s.gradient && gradients_appear() && !plan_.frozen()) continue;
       program_.allocate(main, program_.storage(std::move(s.storage)));
+    }
+    if (const N kept = placeholders<N>(model_, plan_, rank_); kept.value() > 0) {
+      program_.allocate(main, program_.storage({.name = "placeholders of weight gradients", .owner = "workspaces",
+                                                .category = Category::workspace, .bytes = kept}));
+    }
+    if (const N buckets = gradient_buckets<N>(plan_, counts); buckets.value() > 0) {
+      program_.allocate(main, program_.storage({.name = "gradients in reduction buckets", .owner = "communicators",
+                                                .category = Category::communication, .bytes = buckets}));
     }
     constant_lines(main, overheads_.context, "process", Category::context);
     constant_lines(main, overheads_.workspace, "workspaces", Category::workspace);
@@ -282,7 +347,7 @@ class StepBuilder {
     const auto units = kind_units(model_, plan_);
     std::vector<Procedures> kinds(model_.kinds.size());
     std::vector<bool> made(model_.kinds.size(), false);
-    const auto layers = stage_layers(model_.layers(), plan_)[static_cast<size_t>(rank_)];
+    const auto layers = rank_layers(model_.layers(), plan_, rank_);
     std::vector<Procedures> chunks;
     for (size_t c = 0; c < layers.size(); ++c) {
       const bool first = rank_ == 0 && c == 0;
@@ -304,7 +369,7 @@ class StepBuilder {
       Procedures p{program_.procedure("forward"), program_.procedure("backward"), program_.procedure("backward")};
       Procedures embedding, head;
       if (first) {
-        embedding = unit(embedding_block<N>(model_, dims_, options_), "embedding", edge_unit(model_, units, embedding_counts(model_, plan_), true), false, true,
+        embedding = unit(embedding_block<N>(model_, dims_, options_), "embedding", edge_unit(model_, plan_, units, true), false, true,
                          Recompute::none);
         program_.call(p.forward, embedding.forward);
       } else {
@@ -312,7 +377,7 @@ class StepBuilder {
       }
       for (const auto& [kind, n] : runs) program_.call(p.forward, kinds[kind].forward, n);
       if (last) {
-        head = unit(head_block<N>(model_, dims_, options_), "head", edge_unit(model_, units, head_counts(model_, plan_), false), true, false, Recompute::none);
+        head = unit(head_block<N>(model_, dims_, options_), "head", edge_unit(model_, plan_, units, false), true, false, Recompute::none);
         program_.call(p.forward, head.forward);
       } else {
         program_.free(p.forward, hidden_);  // sent on
@@ -334,8 +399,14 @@ class StepBuilder {
       }
       chunks.push_back(p);
     }
+    if (plan_.schedule == Schedule::gpipe) {
+      program_.call(main, chunks[0].forward, plan_.micro_batches);
+      program_.call(main, chunks[0].backward_first);
+      program_.call(main, chunks[0].backward, plan_.micro_batches - 1);
+      return;
+    }
     std::vector<bool> has_gradients(layers.size(), false);
-    for (const Pass& pass : pass_order(plan_.schedule, plan_.pp, plan_.vpp, plan_.micro_batches, rank_)) {
+    for (const Pass& pass : pass_order(plan_.schedule, plan_.pp, plan_.vpp, written_micro_batches(plan_), rank_)) {
       const auto c = static_cast<size_t>(pass.chunk);
       if (pass.forward) {
         program_.call(main, chunks[c].forward);
@@ -364,45 +435,15 @@ class StepBuilder {
   }
 
   void textbook_activations(uint32_t main) {
-    const N s = N::symbol("s", plan_.sequence), b = N::symbol("b", plan_.micro_batch), h = N::symbol("h", model_.hidden);
-    const auto mine = stage_layers(model_.layers(), plan_)[static_cast<size_t>(rank_)];
-    std::map<int64_t, int64_t> by_kind;
-    for (const StageLayers& stage : mine) {
-      for (int64_t layer = stage.first; layer < stage.first + stage.count; ++layer) {
-        ++by_kind[model_.layer_kind[static_cast<size_t>(layer)]];
+    for (auto& [storage, count] : textbook_storages<N>(model_, plan_, rank_)) {
+      const uint32_t id = program_.storage(std::move(storage));
+      if (count == 1) {
+        program_.allocate(main, id);
+        continue;
       }
-    }
-    // 1F1B keeps p - r micro-batches of a stage's layers; GPipe all of them. With c ranks of context parallelism each
-    // holds s/c tokens; tensor parallelism divides the 24 of 34, with sequence parallelism all 34.
-    const int64_t in_flight = plan_.pp == 1 ? 1 : plan_.schedule == Schedule::gpipe ? plan_.micro_batches
-                                                                                     : std::min(plan_.micro_batches, plan_.pp - rank_);
-    for (const auto& [kind, layers] : by_kind) {
-      const LayerKind& k = model_.kinds[static_cast<size_t>(kind)];
-      const N a = N::symbol("a", std::max<int64_t>(1, k.attention.heads)), kv = N::symbol("k", k.attention.kv_heads);
-      // A token of a mixture of experts passes through its chosen experts and the shared one: that is its width.
-      const bool moe = k.mlp.kind == MlpKind::moe;
-      const bool gated = k.mlp.kind == MlpKind::gated || (moe && k.mlp.expert_gated);
-      const int64_t width = moe ? k.mlp.experts_per_token * k.mlp.expert_ffn + k.mlp.shared_ffn : k.mlp.ffn;
-      N bytes = gated ? textbook_llama_layer<N>(s, b, h, a, kv, N::symbol("f", width), plan_.recompute, plan_.flash)
-                      : textbook_gpt_layer<N>(s, b, h, a, plan_.recompute, plan_.flash);
-      if (plan_.tp > 1 && plan_.recompute != Recompute::full) {
-        const N t = N::symbol("t", plan_.tp);
-        if (plan_.sequence_parallel) {
-          bytes = ceil_div(bytes, t);
-        } else {
-          // Korthikanti et al. 2022, eq. 3: the 10·s·b·h of norms, inputs and masks are not divided.
-          const N whole = N(10) * s * b * h;
-          bytes = whole + ceil_div(bytes - whole, t);
-        }
-      }
-      if (plan_.cp > 1) bytes = ceil_div(bytes, N::symbol("c", plan_.cp));
-      const uint32_t id = program_.storage({.name = gated ? "activations, Llama formula" : "activations, GPT formula",
-                                            .owner = "layers", .life = Life::micro_batch, .bytes = bytes});
-      for (int64_t i = 0; i < layers * in_flight; ++i) program_.allocate(main, id);
-    }
-    if (model_.kinds.front().mlp.kind != MlpKind::plain && rank_ == plan_.pp - 1 && plan_.recompute != Recompute::full) {
-      program_.allocate(main, program_.storage({.name = "activations besides the layers", .owner = "head", .life = Life::micro_batch,
-                                                .bytes = textbook_llama_rest<N>(s, b, h)}));
+      const uint32_t layers = program_.procedure("layers");
+      program_.allocate(layers, id);
+      program_.call(main, layers, count);
     }
   }
 
@@ -421,7 +462,7 @@ struct Level {
   const Bytes* sizes;
   Summary s{};
   void up(Bytes by) {
-    s.net += by;
+    s.net = checked_add(s.net, by);
     if (s.net > s.peak) s.peak = s.net;
   }
   void allocate(BlockId b) { up(sizes[b]); }
@@ -438,7 +479,7 @@ LayerPrice price(const Block<Fast>& block, const Plan& plan, const Unit& unit, b
   const auto total = [](const std::vector<Storage<Fast>>& storages) {
     Bytes sum = 0;
     for (const auto& s : storages) {
-      if (s.tier == Tier::device) sum += s.bytes.value();
+      if (s.tier == Tier::device) sum = checked_add(sum, s.bytes.value());
     }
     return sum;
   };
@@ -470,6 +511,12 @@ LayerPrice price(const Block<Fast>& block, const Plan& plan, const Unit& unit, b
 
 }  // namespace
 
+int64_t written_micro_batches(const Plan& plan) {
+  constexpr int64_t kMostPasses = 1 << 16;
+  return plan.micro_batches <= kMostPasses / plan.vpp ? plan.micro_batches
+                                                      : telling_micro_batches(plan.schedule, plan.pp, plan.micro_batches);
+}
+
 template <Number N>
 Program<N> step_program(const Model& model, const Plan& plan, const Overheads& overheads, int64_t rank) {
   return StepBuilder<N>(model, plan, overheads, rank).build();
@@ -486,16 +533,15 @@ StepTables step_tables(const Model& model, const Plan& plan, const Overheads& ov
     for (size_t k = 0; k < model.kinds.size(); ++k) {
       t.kinds[k] = price(layer_block<Fast>(model, model.kinds[k], dims, options), plan, units[k], true, true, plan.recompute);
     }
-    t.embedding = price(embedding_block<Fast>(model, dims, options), plan, edge_unit(model, units, embedding_counts(model, plan), true), false, true, Recompute::none);
-    t.head = price(head_block<Fast>(model, dims, options), plan, edge_unit(model, units, head_counts(model, plan), false), true, false, Recompute::none);
+    t.embedding = price(embedding_block<Fast>(model, dims, options), plan, edge_unit(model, plan, units, true), false, true, Recompute::none);
+    t.head = price(head_block<Fast>(model, dims, options), plan, edge_unit(model, plan, units, false), true, false, Recompute::none);
     const Fast all = dims.tokens() * Fast(dims.element_bytes) * Fast(model.hidden);
     t.hidden = (dims.sequence_parallel ? ceil_div(all, dims.tensor_parallel) : all).value();
   }
   Bytes constants = 0;
   for (const auto* rows : {&overheads.context, &overheads.workspace, &overheads.communication}) {
-    for (const Constant& row : *rows) constants += row.value;
+    for (const Constant& row : *rows) constants = checked_add(constants, row.value);
   }
-  const auto stages = stage_layers(model.layers(), plan);
   const bool appear = walks && !plan.rules.gradients_from_start && !plan.frozen();
   for (int64_t rank = 0; rank < plan.pp; ++rank) {
     StepTables::Rank r;
@@ -504,12 +550,18 @@ StepTables step_tables(const Model& model, const Plan& plan, const Overheads& ov
     for (const State<Fast>& s : model_states<Fast>(model, plan, counts)) {
       if (s.storage.tier == Tier::device && !(s.gradient && appear)) states = states + s.storage.bytes;
     }
-    r.states = states.value();
+    r.states = (states + placeholders<Fast>(model, plan, rank) + gradient_buckets<Fast>(plan, counts)).value();
     if (plan.rules.step_copy_bytes > 0 && plan.zero >= 1 && plan.zero <= 2 && !plan.frozen() && plan.gradient_bytes < 4 &&
         !plan.textbook) {
-      r.step = plan.rules.step_copy_bytes * ceil_div(counts.dense.parameters + counts.expert.parameters, plan.shard_group);
+      r.step = checked_mul(plan.rules.step_copy_bytes,
+                           ceil_div(checked_add(counts.dense.parameters, counts.expert.parameters), plan.shard_group));
     }
-    for (const StageLayers& stage : stages[static_cast<size_t>(rank)]) {
+    if (plan.textbook && !size_only(model, plan)) {
+      for (const auto& [storage, count] : textbook_storages<Fast>(model, plan, rank)) {
+        r.states = checked_add(r.states, checked_mul(storage.bytes.value(), count));
+      }
+    }
+    for (const StageLayers& stage : rank_layers(model.layers(), plan, rank)) {
       std::vector<StepTables::Rank::Run> runs;
       for (int64_t layer = stage.first; walks && layer < stage.first + stage.count; ++layer) {
         const auto kind = static_cast<int32_t>(model.layer_kind[static_cast<size_t>(layer)]);
@@ -531,16 +583,15 @@ void compose(const StepTables& t, const ScheduleShape& shape, Bytes* peaks) {
     Summary forward, backward, backward_first;
     Bytes gradients = 0;
   };
-  constexpr size_t kMaxChunks = 64;
   const size_t ranks = t.ranks.size();
   for (size_t r = 0; r < ranks; ++r) {
     const StepTables::Rank& rank = t.ranks[r];
     if (t.kinds.empty()) {
-      peaks[r] = rank.states + rank.step;
+      peaks[r] = checked_add(rank.states, rank.step);
       continue;
     }
     std::array<Chunk, kMaxChunks> chunks;
-    const size_t count = std::min(rank.chunks.size(), kMaxChunks);
+    const size_t count = rank.chunks.size();  // resolve_plan holds that they are at most kMaxChunks
     Bytes all_gradients = 0;
     for (size_t c = 0; c < count; ++c) {
       const bool first = r == 0 && c == 0, last = r + 1 == ranks && c + 1 == rank.chunks.size();
@@ -552,35 +603,37 @@ void compose(const StepTables& t, const ScheduleShape& shape, Bytes* peaks) {
       const auto& runs = rank.chunks[c];
       for (const auto& run : runs) {
         const LayerPrice& p = t.kinds[static_cast<size_t>(run.kind)];
-        chunk.forward = then(chunk.forward, repeat(p.forward, run.count));
-        gradients += run.count * p.gradients;
+        chunk.forward = checked_then(chunk.forward, checked_repeat(p.forward, run.count));
+        gradients = checked_add(gradients, checked_mul(run.count, p.gradients));
       }
       for (size_t i = runs.size(); i-- > 0;) {
         const LayerPrice& p = t.kinds[static_cast<size_t>(runs[i].kind)];
-        back = then(back, repeat(p.backward, runs[i].count));
-        back_first = then(back_first, repeat(p.backward_first, runs[i].count));
+        back = checked_then(back, checked_repeat(p.backward, runs[i].count));
+        back_first = checked_then(back_first, checked_repeat(p.backward_first, runs[i].count));
       }
-      chunk.forward = then(chunk.forward, last ? t.head.forward : Summary{-t.hidden, 0});
+      chunk.forward = checked_then(chunk.forward, last ? t.head.forward : Summary{-t.hidden, 0});
       const Summary end = first ? t.embedding.backward : Summary{-t.hidden, 0};
       const Summary end_first = first ? t.embedding.backward_first : Summary{-t.hidden, 0};
-      chunk.backward = then(back, end);
-      chunk.backward_first = then(back_first, end_first);
+      chunk.backward = checked_then(back, end);
+      chunk.backward_first = checked_then(back_first, end_first);
       chunk.gradients = gradients;
-      all_gradients += gradients;
+      all_gradients = checked_add(all_gradients, gradients);
       chunks[c] = chunk;
     }
-    Bytes highest = rank.step + all_gradients;
+    Bytes highest = checked_add(rank.step, all_gradients);
     for (const Moment& m : shape.ranks[r]) {
       Bytes level = 0;
       for (size_t c = 0; c < count; ++c) {
-        level += m.in_flight[c] * chunks[c].forward.net;
-        if (m.gradients[c]) level += chunks[c].gradients;
+        level = checked_add(level, checked_mul(m.in_flight[c], chunks[c].forward.net));
+        if (m.gradients[c]) level = checked_add(level, chunks[c].gradients);
       }
       const Chunk& now = chunks[static_cast<size_t>(m.chunk)];
-      level += m.forward ? now.forward.peak : m.first_backward ? now.backward_first.peak : now.backward.peak;
+      level = checked_add(level, m.forward          ? now.forward.peak
+                                 : m.first_backward ? now.backward_first.peak
+                                                    : now.backward.peak);
       highest = std::max(highest, level);
     }
-    peaks[r] = rank.states + highest;
+    peaks[r] = checked_add(rank.states, highest);
   }
 }
 

@@ -25,6 +25,10 @@ Overheads overheads(const Plan& plan, const Device* device, const Constants& con
 template <Number N>
 Program<N> step_program(const Model& model, const Plan& plan, const Overheads& overheads, int64_t rank);
 
+/// Micro-batches that step_program writes down. Fewer than the plan's where a step is so long that it only repeats itself;
+/// the peak and its moment are the same.
+int64_t written_micro_batches(const Plan& plan);
+
 /// Sizes of the blocks of a plan in terms of N, shared by the program and the closed form.
 template <Number N>
 Dims<N> dims_of(const Plan& plan);
@@ -55,7 +59,8 @@ struct StepTables {
 };
 StepTables step_tables(const Model& model, const Plan& plan, const Overheads& overheads);
 
-/// Device peaks of every pipeline rank, written to `peaks` (size pp). Equal to the program's. No allocation.
+/// Device peaks of every pipeline rank, written to `peaks` (size pp). Equal to the program's. No allocation. Throws
+/// OverflowError.
 void compose(const StepTables& tables, const ScheduleShape& shape, Bytes* peaks);
 
 }  // namespace vram

@@ -289,6 +289,10 @@ Case random_case() {
   const int64_t layers = pp * vpp * *rc::gen::inRange<int64_t>(1, 4) + (vpp == 1 ? *rc::gen::inRange<int64_t>(0, 2) : 0);
   Case c;
   c.model = decoder(layers, 256, 8, *rc::gen::element<int64_t>(1, 2, 8), 384, 1000, experts);
+  if (*rc::gen::arbitrary<bool>()) {
+    c.model.tied_embeddings = true;
+    c.model.tensors[0].tensors.pop_back();
+  }
   // A second kind of layer in the middle.
   if (*rc::gen::arbitrary<bool>() && layers > 2) {
     LayerKind other = c.model.kinds[0];
@@ -309,6 +313,7 @@ Case random_case() {
   job.precision = *rc::gen::element<std::string>("bf16", "fp32", "bf16_pure", "fp8");
   if (vpp == 1 && *rc::gen::arbitrary<bool>()) job.schedule = "gpipe";
   if (*rc::gen::arbitrary<bool>()) job.offload = {"optimizer"};
+  job.textbook = *rc::gen::inRange(0, 4) == 0;
   const bool lora = *rc::gen::arbitrary<bool>() && *job.precision != "fp8";
   if (lora) job.task = "lora";
   if (*rc::gen::arbitrary<bool>() && *job.tensor_parallel > 1) job.sequence_parallel = true;
@@ -316,11 +321,15 @@ Case random_case() {
   rules.kernels.norm_fused = *rc::gen::arbitrary<bool>();
   rules.kernels.swiglu_fused = *rc::gen::arbitrary<bool>();
   rules.kernels.loss = *rc::gen::element(KernelChoice::Loss::upcast, KernelChoice::Loss::vocab_parallel, KernelChoice::Loss::fused,
-                                         KernelChoice::Loss::plain);
+                                         KernelChoice::Loss::plain, KernelChoice::Loss::vocab_parallel_compiled);
   rules.kernels.logits_kept = *rc::gen::arbitrary<bool>();
   rules.gradients_from_start = *rc::gen::arbitrary<bool>();
   rules.reduce_bytes = *rc::gen::element<int64_t>(0, 4);
   rules.step_copy_bytes = *rc::gen::element<int64_t>(0, 4);
+  rules.gradients_in_buckets = *rc::gen::arbitrary<bool>();
+  rules.placeholder_bytes = *rc::gen::element<int64_t>(0, 2);
+  rules.vocabulary_multiple = *rc::gen::element<int64_t>(1, 128);
+  rules.kernels.moe_weighted_activation = *rc::gen::arbitrary<bool>();
   const Machine machine = cards(*job.tensor_parallel * pp * *rc::gen::element<int64_t>(1, 2, 8));
   c.plan = resolve_plan(c.model, &machine, job, rules);
   return c;
@@ -360,6 +369,66 @@ TEST(Step, ClosedFormEqualsProgramEqualsUnrolledEqualsTraced) {
   });
 }
 
+// However long a step is, its account costs no more, and is the same from where it repeats itself.
+TEST(Step, LongStepsCostNoMore) {
+  const Model m = decoder(8, 256, 8, 8, 384, 1000);
+  for (const char* schedule : {"1f1b", "interleaved", "gpipe"}) {
+    Job job;
+    job.pipeline_parallel = 2;
+    job.schedule = schedule;
+    if (job.schedule == "interleaved") job.virtual_pipeline = 2;
+    const Machine two = cards(2);
+    std::vector<Bytes> peaks;
+    for (int64_t micro_batches : {int64_t{64}, int64_t{1'000'000'000}}) {
+      job.gradient_accumulation = micro_batches;
+      const Plan plan = resolve_plan(m, &two, job, Rules{});
+      for (int64_t rank : {0, 1}) {
+        const Ledger ledger = make_ledger(step_program<Fast>(m, plan, {}, rank), Tier::device);
+        peaks.push_back(ledger.bytes);
+      }
+      std::vector<Bytes> closed(2);
+      compose(step_tables(m, plan, {}), schedule_shape(plan.schedule, 2, plan.vpp, plan.micro_batches), closed.data());
+      EXPECT_EQ(closed[0], peaks[peaks.size() - 2]) << schedule;
+      EXPECT_EQ(closed[1], peaks[peaks.size() - 1]) << schedule;
+    }
+    if (job.schedule != "gpipe") {
+      EXPECT_EQ(peaks[0], peaks[2]) << schedule;
+      EXPECT_EQ(peaks[1], peaks[3]) << schedule;
+    } else {
+      EXPECT_GT(peaks[2], peaks[0] * 1'000'000);  // every micro-batch is kept
+    }
+  }
+}
+
+TEST(Plans, PipelinesAreBounded) {
+  const Model m = decoder(8192, 256, 8, 8, 384, 1000);
+  Job job;
+  job.pipeline_parallel = 2048;
+  EXPECT_THROW(resolve_plan(m, nullptr, job, Rules{}), InputError);
+  job.pipeline_parallel = 64;
+  job.virtual_pipeline = 64;
+  EXPECT_THROW(resolve_plan(m, nullptr, job, Rules{}), InputError);
+  job.pipeline_parallel = 2;
+  job.virtual_pipeline = 128;
+  EXPECT_THROW(resolve_plan(m, nullptr, job, Rules{}), InputError);
+  job.virtual_pipeline = 64;
+  job.gradient_accumulation = 4;
+  EXPECT_EQ(resolve_plan(m, nullptr, job, Rules{}).vpp, 64);
+}
+
+TEST(Step, SizesBeyondInt64AreRefusedInBothForms) {
+  const Model m = decoder(4, 4096, 32, 32, 11008, 32000);
+  Job job;
+  job.sequence = int64_t{1} << 30;
+  job.micro_batch = 500'000;
+  job.attention = "flash";
+  const Machine one = cards(1);
+  const Plan plan = resolve_plan(m, &one, job, Rules{});
+  Bytes peak = 0;
+  EXPECT_THROW(compose(step_tables(m, plan, {}), schedule_shape(plan.schedule, 1, 1, 1), &peak), OverflowError);
+  EXPECT_THROW(make_ledger(step_program<Fast>(m, plan, {}, 0), Tier::device), OverflowError);
+}
+
 Bytes worst(const Model& model, const Plan& plan) {
   std::vector<Bytes> peaks(static_cast<size_t>(plan.pp));
   compose(step_tables(model, plan, {}), schedule_shape(plan.schedule, plan.pp, plan.vpp, plan.micro_batches), peaks.data());
@@ -385,6 +454,70 @@ TEST(Step, PeaksAreMonotone) {
     }
     RC_ASSERT(worst(deeper, c.plan) >= before);
   });
+}
+
+// Gradients that appear in backward are those of every parameter, a tied table's once.
+TEST(Step, GradientsOfAStepAreThoseOfTheRank) {
+  for (const bool tie : {false, true}) {
+    for (int64_t pp : {1, 2}) {
+      Model m = decoder(4, 256, 8, 8, 384, 1000);
+      if (tie) {
+        m.tied_embeddings = true;
+        m.tensors[0].tensors.pop_back();
+        m.counts.parameters -= 1000 * 256;
+      }
+      Rules rules;
+      rules.gradients_from_start = false;
+      Job job;
+      job.pipeline_parallel = pp;
+      const Machine machine = cards(pp);
+      const Plan plan = resolve_plan(m, &machine, job, rules);
+      const StepTables t = step_tables(m, plan, {});
+      for (int64_t r = 0; r < pp; ++r) {
+        const Bytes made = (r == 0 ? t.embedding.gradients : 0) + (r == pp - 1 ? t.head.gradients : 0) +
+                           4 / pp * t.kinds[0].gradients;
+        EXPECT_EQ(made, states(m, plan, r).gradients) << tie << pp << r;
+      }
+    }
+  }
+}
+
+TEST(States, PaddedVocabularyAndPlaceholders) {
+  // h 256, 8 heads of 32, 2 KV heads, f 384, tp 2: qkv (128+64) x 256, out 256 x 128, gate-up 384 x 256, down 256 x 192.
+  Model m = decoder(4, 256, 8, 2, 384, 1000);
+  Rules rules;
+  rules.placeholder_bytes = 2;
+  rules.vocabulary_multiple = 128;
+  Job job;
+  job.tensor_parallel = 2;
+  Plan plan = resolve_plan(m, nullptr, job, rules);
+  EXPECT_EQ(placeholders<Fast>(m, plan, 0).value(), 2 * (192 * 256 + 256 * 128 + 384 * 256 + 256 * 192));
+  EXPECT_EQ(embedding_counts(m, plan).parameters, 512 * 256);  // 1000 rows become 1024
+  // Experts: one tensor a shape however many there are; tensor parallelism inside them divides it.
+  m = decoder(4, 256, 8, 2, 384, 1000, 8);
+  job.expert_tensor_parallel = 2;
+  plan = resolve_plan(m, nullptr, job, rules);
+  EXPECT_EQ(placeholders<Fast>(m, plan, 0).value(), 2 * (192 * 256 + 256 * 128 + 384 * 256 + 256 * 192));
+  rules.placeholder_bytes = 0;
+  EXPECT_EQ(placeholders<Fast>(m, resolve_plan(m, nullptr, job, rules), 0).value(), 0);
+}
+
+TEST(States, BucketsHoldEveryGradientAgain) {
+  const Model m = decoder(4, 256, 8, 2, 384, 1000);
+  Rules rules;
+  rules.gradients_in_buckets = true;
+  const auto bytes = [&](const Job& job, int64_t devices) {
+    const Machine machine = cards(devices);
+    const Plan plan = resolve_plan(m, &machine, job, rules);
+    return gradient_buckets<Fast>(plan, rank_counts(m, plan, 0)).value();
+  };
+  EXPECT_EQ(bytes({}, 4), 2 * m.counts.parameters);
+  EXPECT_EQ(bytes({}, 1), 0);
+  Job job;
+  job.gradient_dtype = "fp32";
+  EXPECT_EQ(bytes(job, 2), 4 * m.counts.parameters);
+  job.zero = 1;
+  EXPECT_EQ(bytes(job, 2), 0);
 }
 
 TEST(Step, MoreShardsNeverNeedMoreForStates) {
@@ -442,7 +575,7 @@ TEST(Cost, OffloadHidesBehindEnoughTokens) {
   job.offload = {"optimizer"};
   const Machine one = cards(1);
   const Plan plan = resolve_plan(m, &one, job, Rules{});
-  const Traffic traffic = step_traffic(m, plan, 7'000'000'000);
+  const Traffic traffic = step_traffic(m, plan, rank_counts(m, plan, 0));
   const OffloadTime t = offload_time(traffic, 64e9, 6 * 7e9, 989e12, 0.45);
   EXPECT_DOUBLE_EQ(t.bytes_per_step, 28e9);
   EXPECT_DOUBLE_EQ(t.seconds_one_way, 0.4375);
@@ -457,12 +590,86 @@ TEST(Cost, RingTraffic) {
     Job job;
     job.zero = zero;
     job.gradient_accumulation = accumulation;
-    return step_traffic(m, resolve_plan(m, &eight, job, Rules{}), 1'000'000).data_parallel;
+    const Plan plan = resolve_plan(m, &eight, job, Rules{});
+    return step_traffic(m, plan, rank_counts(m, plan, 0)).data_parallel;
   };
   EXPECT_DOUBLE_EQ(sent(0, 1), 4e6 * 7 / 8);
   EXPECT_DOUBLE_EQ(sent(1, 4), 4e6 * 7 / 8);
   EXPECT_DOUBLE_EQ(sent(3, 1), 6e6 * 7 / 8);
   EXPECT_DOUBLE_EQ(sent(3, 4), 4 * 6e6 * 7 / 8);
+  // Two shard groups of four: within a group as above, and an all-reduce of the quarter with the other group.
+  Job hybrid;
+  hybrid.zero = 3;
+  hybrid.hybrid_shard = 4;
+  const Plan plan = resolve_plan(m, &eight, hybrid, Rules{});
+  EXPECT_DOUBLE_EQ(step_traffic(m, plan, rank_counts(m, plan, 0)).data_parallel, 6e6 * 3 / 4 + 2 * 2e6 / 4 / 2);
+}
+
+TEST(Cost, ExpertsAndRingsSendWhatARankHolds) {
+  // 16 cards: tp 2, cp 2, dp 4; 8 experts over ep 8, so each expert has two replicas.
+  Model m = decoder(4, 256, 8, 1, 384, 1000, 8);
+  const Machine machine = cards(16);
+  Job job;
+  job.tensor_parallel = job.context_parallel = 2;
+  job.expert_parallel = 8;
+  job.expert_tensor_parallel = 1;
+  job.sequence_parallel = true;
+  job.sequence = 1024;
+  job.micro_batch = 1;
+  Plan plan = resolve_plan(m, &machine, job, Rules{});
+  ASSERT_EQ(plan.expert_dp(), 2);
+  const RankCounts counts = rank_counts(m, plan, 0);
+  Traffic t = step_traffic(m, plan, counts);
+  EXPECT_DOUBLE_EQ(t.data_parallel, 4.0 * static_cast<double>(counts.dense.parameters) * 7 / 8 +
+                                        4.0 * static_cast<double>(counts.expert.parameters) / 2);
+  // 512 tokens after context parallelism, 256 after sequence parallelism, two copies each, there and back, twice.
+  EXPECT_DOUBLE_EQ(t.expert_parallel, 4 * 4 * 7.0 / 8 * 2 * 2 * 256 * 256);
+  // The one KV head stands on both tensor-parallel ranks.
+  EXPECT_DOUBLE_EQ(t.context_parallel, 4 * 3 * 2.0 * 512 * (2 * 32));
+  Attention& a = m.kinds[0].attention;
+  a.kind = AttentionKind::mla;
+  a.nope_head_dim = a.value_head_dim = 32;
+  a.rope_head_dim = 16;
+  a.kv_lora_rank = 64;
+  EXPECT_DOUBLE_EQ(step_traffic(m, plan, counts).context_parallel, 4 * 3 * 2.0 * 512 * 8 * (32 + 16 + 32) / 2);
+}
+
+TEST(Plans, TakeFromTheModelWhatTheJobLeavesOpen) {
+  Model m = decoder(4, 256, 8, 8, 384, 1000);
+  m.kinds[0].hidden_dropout = m.kinds[0].attention_dropout = 0.1;
+  m.counts.mtp = 5'000'000;
+  const auto says = [](const Plan& plan, std::string_view id) {
+    return std::any_of(plan.assumptions.begin(), plan.assumptions.end(), [&](const Note& n) { return n.id == id; });
+  };
+  Plan plan = resolve_plan(m, nullptr, {}, Rules{});
+  EXPECT_DOUBLE_EQ(plan.hidden_dropout, 0.1);
+  EXPECT_DOUBLE_EQ(plan.attention_dropout, 0.1);
+  EXPECT_TRUE(says(plan, "train.assume.dropout"));
+  EXPECT_TRUE(says(plan, "train.assume.no_mtp"));
+  Job job;
+  job.dropout = 0;
+  job.tensor_parallel = 2;
+  Rules rules;
+  rules.sequence_parallel = true;
+  plan = resolve_plan(m, nullptr, job, rules);
+  EXPECT_DOUBLE_EQ(plan.hidden_dropout, 0);
+  EXPECT_FALSE(says(plan, "train.assume.dropout"));
+  EXPECT_TRUE(plan.sequence_parallel);
+}
+
+TEST(Plans, MomentsAndLossAsAsked) {
+  const Model m = decoder(4, 256, 8, 8, 384, 1000);
+  Job job;
+  job.moment_dtype = "bf16";
+  job.loss = "fused";
+  Rules rules;
+  rules.kernels.logits_kept = true;
+  const Plan plan = resolve_plan(m, nullptr, job, rules);
+  EXPECT_EQ(states(m, plan).optimizer, (4 + 2 + 2) * m.counts.parameters);  // master, two 16-bit moments
+  EXPECT_EQ(plan.rules.kernels.loss, KernelChoice::Loss::fused);
+  EXPECT_FALSE(plan.rules.kernels.logits_kept);
+  job.optimizer = "adamw8bit";
+  EXPECT_THROW(resolve_plan(m, nullptr, job, rules), InputError);
 }
 
 struct BadJob {

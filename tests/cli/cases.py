@@ -55,7 +55,7 @@ CASES = [
     dict(name="unknown short option", args="models -x", status=2, err_has=["unknown option '-x'"]),
     dict(name="option of another verb", args="models show gpt2 --zero 3", status=2, err_has=["--zero is not an option of vram models"]),
     dict(name="option lacks its value", args="models show --layers", status=2,
-         err="--layers lacks a value; accepted: a whole number, from 1 to 100,000"),
+         err="--layers lacks a value; accepted: a whole number, from 1 to 10,000"),
     dict(name="language unknown", args="models --lang fr", status=2, err="--lang 'fr' is not known here; accepted: en or zh"),
     dict(name="colour unknown", args="models --color red", status=2, err_has=["auto, always or never"]),
     dict(name="width too small", args="models --width 3", status=2, err_has=["40 to 1000 columns"]),

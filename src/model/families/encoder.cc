@@ -71,6 +71,7 @@ void t5(const Reader& r, Assembly& assembly) {
   };
   const auto stack = [&](Part part, const char* name, int64_t layers, bool cross) {
     LayerKind k = stack_kind(r, heads, d, ffn, gated, NormKind::rmsnorm, false, !cross, cross);
+    r.dropouts(k, 0.1, 0.1);  // T5Config: dropout_rate = 0.1, of attention weights too
     k.mlp.activation = gated ? projection.substr(projection.find('-') + 1) : projection;
     const std::string block = fmt::format("{}.block.{{layer}}.layer", name);
     for (int64_t i = 0; i < layers; ++i) {
