@@ -104,14 +104,18 @@ Reply run_completions(Request& request, const Knowledge& knowledge) {
   }
   std::vector<std::string> models, devices;
   for (const ModelSummary& m : answer_models({}).models) models.push_back(m.id);
-  for (std::string_view written : knowledge.devices().names()) {
+  const auto offer = [&](std::string name) {
     // A name is found without its spaces, too. Long ones are drivers' names, which nobody types.
-    std::string name(written);
     name.erase(std::remove(name.begin(), name.end(), ' '), name.end());
     const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
       return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
     });
-    if (plain && name.size() > 1 && name.size() <= 20) devices.push_back(std::move(name));
+    if (plain && name.size() > 1 && name.size() <= 20 && knowledge.devices().find(name)) devices.push_back(name);
+  };
+  for (std::string_view name : knowledge.devices().names()) {
+    offer(std::string(name));
+    // "GeForce RTX 4090" is typed RTX4090.
+    offer(std::string(name.substr(name.find(' ') == std::string_view::npos ? 0 : name.find(' ') + 1)));
   }
   std::sort(devices.begin(), devices.end());
   devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
