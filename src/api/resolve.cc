@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "api/files.h"
+#include "api/hub.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "formats/formats.h"
@@ -42,7 +43,9 @@ std::optional<int64_t> size_of(const std::string& name) {
 std::vector<std::string> hand_fields(const Job& job) {
   std::vector<std::string> out;
   for (const Field& f : fields()) {
-    if (f.group == "model" && f.name != "model" && f.name != "set" && f.name != "params" && f.is_set(job)) {
+    // These say which model is meant and where it may be had from; the others of the group describe one.
+    const bool names = f.name == "model" || f.name == "revision" || f.name == "offline" || f.name == "refresh";
+    if (f.group == "model" && !names && f.name != "set" && f.name != "params" && f.is_set(job)) {
       out.push_back(option_name(f.name));
     }
   }
@@ -62,7 +65,9 @@ std::vector<std::string> hand_fields(const Job& job) {
   throw InputError(
       {.field = "unknown model",
        .value = name,
-       .accepted = near.empty() ? "a catalogue id, a config.json, a model directory, a GGUF or safetensors file, or a size such as 7B" : "",
+       .accepted = near.empty() ? "a catalogue id, a config.json, a model directory, a GGUF or safetensors file, a hub id such "
+                                  "as org/name, or a size such as 7B"
+                                : "",
        .near_miss = near,
        .hint = "vram models lists all"});
 }
@@ -126,6 +131,24 @@ Model read_file_model(const std::string& path, const Job& job, const Environment
   if (is_own_description(document)) return read_own_description(document, path, name, job);
   if (json) return model_from_path(path, job.set, environment);
   return job.set.empty() ? model_from_config(document, path, name) : model_with_changes(document, path, name, job.set);
+}
+
+Model read_hub_model(const HubId& id, const Job& job, const Environment& environment) {
+  const HubFiles hub(id, job, environment);
+  const std::string path = hub.directory() + (id.file.empty() ? "" : "/" + id.file);
+  Model model = read_file_model(path, job, hub);
+  model.name = id.repository + (id.file.empty() ? "" : "/" + id.file);
+  model.origin = hub.origin();
+  model.source = hub.source();
+  for (Note& note : hub.notes()) model.assume(std::move(note));
+  return model;
+}
+
+[[noreturn]] void no_hub_model(const Job& job) {
+  throw InputError({.field = "--revision",
+                    .value = *job.revision,
+                    .problem = fmt::format("belongs to models of the hub, and '{}' is none", printable(job.model)),
+                    .accepted = "a model such as org/name"});
 }
 
 int64_t count_with_ffn(DecoderByHand decoder, int64_t ffn) {
@@ -227,18 +250,24 @@ bool has_model(const Job& job) { return !job.model.empty() || job.params || !han
 
 Model resolve_model(const Job& job, const Environment& environment) {
   if (!has_model(job)) {
-    throw InputError({.field = "MODEL",
-                      .problem = "is missing",
-                      .accepted = "a catalogue id, a config.json, a model directory, a size such as 7B, or --params",
-                      .hint = "vram models lists all"});
+    throw InputError(
+        {.field = "MODEL",
+         .problem = "is missing",
+         .accepted = "a catalogue id, a config.json, a model directory, a hub id, a size such as 7B, or --params",
+         .hint = "vram models lists all"});
   }
   const std::vector<std::string> by_hand = hand_fields(job);
   if (job.model.empty()) return describe_by_hand(job, job.params.value_or(0));
 
-  const CatalogueEntry* entry = written_as_path(job.model) ? nullptr : Catalogue::builtin().find(job.model);
+  const bool hub_meant = wants_hub(job);
+  const CatalogueEntry* entry =
+      hub_meant || written_as_path(job.model) ? nullptr : Catalogue::builtin().find(job.model);
   const bool on_disk =
-      !entry && (written_as_path(job.model) || environment.is_file(job.model) || environment.is_directory(job.model));
-  if (!entry && !on_disk) {
+      !entry && !hub_meant &&
+      (written_as_path(job.model) || environment.is_file(job.model) || environment.is_directory(job.model));
+  const std::optional<HubId> hub = entry || on_disk ? std::nullopt : hub_id(job);
+  if (hub_meant && !hub) no_hub_model(job);
+  if (!entry && !on_disk && !hub) {
     const auto size = size_of(job.model);
     if (!size) unknown_model(job.model);
     if (job.params && *job.params != *size) {
@@ -254,6 +283,7 @@ Model resolve_model(const Job& job, const Environment& environment) {
          .problem = fmt::format("describes a model by hand, and '{}' is a known one", printable(job.model)),
          .accepted = "--set FIELD=VALUE to change it"});
   }
+  if (hub) return read_hub_model(*hub, job, environment);
   if (!entry) return read_file_model(job.model, job, environment);
   const Catalogue& catalogue = Catalogue::builtin();
   if (job.set.empty()) return catalogue.model(*entry);

@@ -20,6 +20,8 @@ const std::vector<Message>& all_messages() {
 #include "base/messages/units.def"
 #include "base/messages/training.def"
 #include "base/messages/fit.def"
+#include "base/messages/hub.def"
+#include "base/messages/man.def"
 #include "base/messages/storage.def"
 #include "base/messages/weights.def"
 #undef VRAM_MESSAGE

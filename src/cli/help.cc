@@ -39,6 +39,15 @@ std::string placeholder(const Field& f) {
   return f.name == "on" ? "MACHINE" : "NAME";
 }
 
+void add_options(const Style& style, Table& table, std::span<const Option> options) {
+  for (const Option& o : options) {
+    const std::string name = std::string(o.name) + (o.value.empty() ? "" : " " + std::string(o.value));
+    table.row({Cell(name, Tone::accent), text(style.lang, o.help)});
+  }
+}
+
+}  // namespace
+
 std::string option_text(const Field& f) {
   std::string out = option_name(f.name);
   // The short name that everybody types, if there is one.
@@ -68,15 +77,6 @@ std::string help_text(const Style& style, const Field& f) {
   return out;
 }
 
-void add_options(const Style& style, Table& table, std::span<const Option> options) {
-  for (const Option& o : options) {
-    const std::string name = std::string(o.name) + (o.value.empty() ? "" : " " + std::string(o.value));
-    table.row({Cell(name, Tone::accent), text(style.lang, o.help)});
-  }
-}
-
-}  // namespace
-
 std::string overview(const Style& style) {
   const std::string tagline(text(style.lang, "cli.tagline"));
   std::string out = paint(style, Tone::strong, std::string("VRAM Ledger ") + kVersion) + "  " + tagline + "\n\n";
@@ -90,9 +90,12 @@ std::string overview(const Style& style) {
   out += examples.render(style);
   out += heading(style, text(style.lang, "cli.verbs"));
   Table table(std::vector<Column>(2));
-  for (const VerbEntry& v : verbs()) table.row({Cell(v.name, Tone::accent), text(style.lang, v.summary)});
+  for (const VerbEntry& v : verbs()) {
+    if (!v.setup) table.row({Cell(v.name, Tone::accent), text(style.lang, v.summary)});
+  }
   out += table.render(style);
-  return out + '\n' + paragraph(style, text(style.lang, "cli.help_hint"));
+  out += '\n' + paragraph(style, text(style.lang, "cli.help_hint"));
+  return out + paragraph(style, text(style.lang, "cli.setup_hint"));
 }
 
 std::string help(const Style& style, const VerbEntry& verb) {

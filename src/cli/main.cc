@@ -6,7 +6,8 @@
 #include "host/host.h"
 
 int main(int argc, char** argv) {
-  const vram::HostEnvironment environment;
+  vram::HostEnvironment environment;
+  environment.show_progress();
   const vram::cli::Outcome outcome =
       vram::cli::run(std::vector<std::string>(argv + 1, argv + argc), environment, vram::cli::standard_output());
   vram::cli::write_output(outcome.output);

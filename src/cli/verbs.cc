@@ -2,6 +2,7 @@
 #include "cli/verbs.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "api/check.h"
 #include "api/fit.h"
@@ -9,6 +10,8 @@
 #include "api/models.h"
 #include "api/serve.h"
 #include "api/train.h"
+#include "cli/completions.h"
+#include "cli/man.h"
 #include "formats/formats.h"
 #include "report/check.h"
 #include "report/fit.h"
@@ -96,6 +99,45 @@ Reply run_check(Request& request, const Knowledge& knowledge) {
   return {request.json ? write_json(to_json(answer)) : render(answer, request.style), answer.exit()};
 }
 
+Reply run_man(Request& request, const Knowledge&) {
+  if (!request.words.empty()) unexpected(request.words.front(), "vram man [--lang en|zh]");
+  const std::string page = manual(request.style);
+  return {request.json ? write_json(Document::Object{{"roff", page}}) : page};
+}
+
+Reply run_completions(Request& request, const Knowledge& knowledge) {
+  const std::vector<std::string>& words = request.words;
+  const std::string accepted = "bash, zsh or fish";
+  if (words.empty()) throw InputError({.field = "the shell", .problem = "is missing", .accepted = accepted});
+  if (words.size() > 1) unexpected(words[1], "one shell");
+  if (std::find(shells().begin(), shells().end(), words.front()) == shells().end()) {
+    throw InputError({.field = "shell",
+                      .value = words.front(),
+                      .problem = "is not known",
+                      .accepted = accepted,
+                      .near_miss = near_miss(words.front(), shells())});
+  }
+  std::vector<std::string> models, devices;
+  for (const ModelSummary& m : answer_models({}).models) models.push_back(m.id);
+  const auto offer = [&](std::string name) {
+    // A name is found without its spaces, too. Long ones are drivers' names, which nobody types.
+    name.erase(std::remove(name.begin(), name.end(), ' '), name.end());
+    const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+      return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+    });
+    if (plain && name.size() > 1 && name.size() <= 20 && knowledge.devices().find(name)) devices.push_back(name);
+  };
+  for (std::string_view name : knowledge.devices().names()) {
+    offer(std::string(name));
+    // "GeForce RTX 4090" is typed RTX4090.
+    offer(std::string(name.substr(name.find(' ') == std::string_view::npos ? 0 : name.find(' ') + 1)));
+  }
+  std::sort(devices.begin(), devices.end());
+  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+  const std::string script = completions(words.front(), request.style.lang, models, devices);
+  return {request.json ? write_json(Document::Object{{"shell", words.front()}, {"script", script}}) : script};
+}
+
 std::vector<VerbEntry> make_verbs() {
   return {
       {.verb = Verb::fit,
@@ -161,6 +203,25 @@ std::vector<VerbEntry> make_verbs() {
                     {"vram gpus --compare A100-80G,H100", "cli.example.gpus_compare"}},
        .options = {{"--compare", "A,B,...", "cli.opt.compare"}},
        .run = run_gpus},
+      {.verb = Verb{},
+       .name = "man",
+       .summary = "cli.verb.man",
+       .usage = "[--lang en|zh]",
+       .setup = true,
+       .examples = {{"vram man > vram.1", "cli.example.man"}},
+       .options = {},
+       .run = run_man},
+      {.verb = Verb{},
+       .name = "completions",
+       .summary = "cli.verb.completions",
+       .usage = "bash|zsh|fish",
+       .setup = true,
+       .examples = {{"vram completions bash > ~/.local/share/bash-completion/completions/vram",
+                     "cli.example.completions_bash"},
+                    {"vram completions zsh > ~/.zfunc/_vram", "cli.example.completions_zsh"},
+                    {"vram completions fish > ~/.config/fish/completions/vram.fish", "cli.example.completions_fish"}},
+       .options = {},
+       .run = run_completions},
   };
 }
 

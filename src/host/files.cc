@@ -225,6 +225,20 @@ void HostEnvironment::write_file(const std::string& path, const std::string& byt
   if (directory.ok()) ::fsync(directory.get());
 }
 
+void HostEnvironment::make_directories(const std::string& path) const {
+  check_path(path);
+  for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string part = path.substr(0, end);
+    if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
+      // A parent that may not be written, or a file system mounted read-only, matters only where the directory lacks.
+      const int error = errno;
+      if (!is_directory(part)) unavailable(part, "make the directory", error);
+    }
+    if (end == std::string::npos) break;
+  }
+  if (!is_directory(path)) unavailable(path, "make the directory", ENOTDIR);
+}
+
 std::optional<std::string> HostEnvironment::variable(const std::string& name) const {
   const char* value = std::getenv(name.c_str());
   if (!value) return std::nullopt;

@@ -1,12 +1,16 @@
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <string>
 
 #include "base/environment.h"
 
 namespace vram {
 
-/// The operating system: files, environment variables, and the NVIDIA driver through NVML.
+class Http;
+
+/// The operating system: files, environment variables, the network through libcurl, and the NVIDIA driver through NVML.
 ///
 /// Files must be regular ones, and are read whole or in parts. Writing goes to a temporary file beside the target,
 /// which is synced and renamed over it, so that a reader sees the old bytes or the new ones; a symbolic link stays a
@@ -28,9 +32,18 @@ class HostEnvironment : public Environment {
   std::optional<std::string> variable(const std::string& name) const override;
   /// Never throws for a missing library, driver or GPU: those are reasons in `absent_because`.
   LocalGpus local_gpus() const override;
+  void make_directories(const std::string& path) const override;
+  /// libcurl is loaded at the first call: VRAM_CURL_LIBRARY, else the names under which systems install it. It honours
+  /// the variables for proxies. Certificates besides the system's: SSL_CERT_FILE, REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE.
+  std::vector<HttpReply> http_get(const std::vector<HttpRequest>& requests) const override;
+  /// Requests that take longer than a second are shown on standard error where that is a terminal.
+  void show_progress() { progress_ = true; }
 
  private:
   std::string nvml_library_;
+  bool progress_ = false;
+  mutable std::mutex http_mutex_;
+  mutable std::shared_ptr<Http> http_;  // keeps its connections open between requests
 };
 
 }  // namespace vram

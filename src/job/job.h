@@ -19,8 +19,11 @@ namespace vram {
 /// the stack, the engine or the field table when they are resolved. The field table below is the only list of names.
 struct Job {
   // --- the model ---
-  std::string model;             ///< catalogue id, alias, config.json, directory, or a size: "7B"
-  std::vector<std::string> set;  ///< "kv_heads=8": changes that make the model hypothetical
+  std::string model;                    ///< catalogue id, alias, config.json, directory, hub id, or a size: "7B"
+  std::optional<std::string> revision;  ///< of a model of the hub: branch, tag or commit
+  bool offline = false;                 ///< ask no hub: only what is on this machine
+  bool refresh = false;                 ///< ask the hub although the model is on this machine
+  std::vector<std::string> set;         ///< "kv_heads=8": changes that make the model hypothetical
   std::optional<int64_t> params, layers, hidden, heads, kv_heads, head_dim, ffn, vocab, experts, experts_per_token;
   std::optional<std::string> block;  ///< gpt | llama: the block of a model described by hand
   // --- the machine ---

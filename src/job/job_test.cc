@@ -287,10 +287,10 @@ TEST(JobFile, RefusesWithFileAndLine) {
             "job.yaml:2: tensor_parallel '4' is given twice (also as tp)");
   EXPECT_EQ(why(Document::Object{{"tp", Document(Document::Array{int64_t{2}}, 4)}}),
             "job.yaml:4: tp '[2]' is a list; accepted: a whole number, from 1 to 1,000,000");
-  EXPECT_EQ(why(Document::Object{{"model", Document(int64_t{7}, 2)}}),
-            "job.yaml:2: model '7' is a number; accepted: catalogue id or alias, config.json, model directory, or a "
-            "size such "
-            "as 7B");
+  EXPECT_EQ(
+      why(Document::Object{{"model", Document(int64_t{7}, 2)}}),
+      "job.yaml:2: model '7' is a number; accepted: catalogue id or alias, config.json, model directory, hub id such "
+      "as org/name, or a size such as 7B");
   EXPECT_EQ(why(Document(Document::Array{}, 1)), "job.yaml:1: '[]' a job file is an object of fields, not a list");
   EXPECT_NE(why(Document::Object{{"training", Document::Object{{"training", Document::Object{}}}}}), "accepted");
   EXPECT_NE(why(Document::Object{{"tp", Document(1.5)}}), "accepted");
