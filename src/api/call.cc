@@ -6,6 +6,7 @@
 #include "api/gpus.h"
 #include "api/models.h"
 #include "api/serve.h"
+#include "api/sheet.h"
 #include "api/train.h"
 
 namespace vram {
@@ -35,20 +36,27 @@ Reply serve(const Question& q, const Knowledge& k) {
   return {a.exit(), to_json(a)};
 }
 
+Reply sheet(const Question& q, const Knowledge& k) {
+  const SheetAnswer a = answer_sheet(q.job, k);
+  return {a.exit(), to_json(a)};
+}
+
 Reply models(const Question& q, const Knowledge& k) {
   if (has_model(q.job)) return {Exit::yes, to_json(answer_model(q.job, k), q.tensors)};
   return {Exit::yes, to_json(answer_models(q.words))};
 }
 
 Reply list_gpus(const Question& q, const Knowledge& k) {
-  return {Exit::yes, to_json(gpus({.words = q.words, .compare = q.compare}, k.environment(), k.devices(), k.constants()))};
+  return {Exit::yes,
+          to_json(gpus({.words = q.words, .compare = q.compare}, k.environment(), k.devices(), k.constants()))};
 }
 
 struct Row {
   std::string_view name;
   Reply (*answer)(const Question&, const Knowledge&);
 };
-constexpr Row kVerbs[] = {{"fit", fit}, {"train", train}, {"serve", serve}, {"models", models}, {"gpus", list_gpus}};
+constexpr Row kVerbs[] = {{"fit", fit},     {"train", train},   {"serve", serve},
+                          {"sheet", sheet}, {"models", models}, {"gpus", list_gpus}};
 
 }  // namespace
 
@@ -72,11 +80,13 @@ Reply call(const Document& request, const Knowledge& knowledge) {
     if (row.name == verb) return row.answer(q, knowledge);
     names.push_back(row.name);
   }
+  std::string accepted;
+  for (std::string_view name : names) accepted += (accepted.empty() ? "" : ", ") + std::string(name);
   throw InputError({.file = "request",
                     .field = "verb",
                     .value = verb,
                     .problem = "is not known",
-                    .accepted = "fit, train, serve, models, gpus",
+                    .accepted = accepted,
                     .near_miss = near_miss(verb, names)});
 }
 

@@ -8,6 +8,7 @@
 #include "api/models.h"
 #include "api/serve.h"
 #include "api/train.h"
+#include "cli/pages.h"
 #include "formats/formats.h"
 #include "report/fit.h"
 #include "report/gpus.h"
@@ -117,6 +118,15 @@ std::vector<VerbEntry> make_verbs() {
                      "cli.example.serve_asked"}},
        .options = {},
        .run = run_serve},
+      {.verb = Verb::sheet,
+       .name = "sheet",
+       .summary = "cli.verb.sheet",
+       .usage = "MODEL --on MACHINE [--tokens N] [options]",
+       .takes_model = true,
+       .examples = {{"vram sheet meta-llama/Llama-3.1-70B --on 16x8xH100 --tokens 2T", "cli.example.sheet"},
+                    {"vram sheet meta-llama/Llama-3.1-8B --on 8xH100 --output sheet.html", "cli.example.sheet_html"}},
+       .options = page_options(),
+       .run = run_sheet},
       {.verb = Verb::models,
        .name = "models",
        .summary = "cli.verb.models",

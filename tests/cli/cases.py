@@ -23,6 +23,7 @@ VERBS = [
     ("fit meta-llama/Llama-3.1-8B --on 8xH100", True),
     ("train meta-llama/Llama-3.1-8B --on 8xH100 --stack fsdp", True),
     ("serve meta-llama/Llama-3.1-8B --on 1xH100 --context 8k", True),
+    ("sheet meta-llama/Llama-3.1-8B --on 8xH100 --tokens 1T", True),
     ("gpus h100", False),
 ]
 
@@ -229,4 +230,20 @@ CASES = [
           ("--kv-block 0", ["--kv-block"]), ("--zero 3", ["belongs to vram train"])]],
     dict(name="serve without a machine", args="serve gpt2", status=2, err_has=["--on is missing"]),
     dict(name="serve does not fit", args="serve meta-llama/Llama-3.1-70B --on 1xRTX4090", status=1),
+
+    # --- sheet ---
+    dict(name="sheet", args="sheet meta-llama/Llama-3.1-8B --on 8xH100 --tokens 1T --price 2",
+         out=["1. Training memory", "2. Training FLOPs", "3. Inference", "Assumed", "vram train meta-llama/Llama-3.1-8B --on 8xH100"],
+         match=[r"^Training fits", r"^Serving fits: K = [\d,]+", r"adamw states: .*8,030,261,248"]),
+    dict(name="sheet writes a page", args="sheet 7B --on 8xH100 --output a.html", out=["a.html: "],
+         leaves={"a.html": ["<!DOCTYPE html>", "</html>", "three accounts"]}),
+    dict(name="sheet writes Markdown by the ending", args="sheet 7B --on 8xH100 --output a.md --lang zh",
+         leaves={"a.md": ["# ", "| --- |", "三本账"]}),
+    dict(name="sheet to standard output as Markdown", args="sheet 7B --on 8xH100 --format markdown", out=["# 7.00 B on 8xH100"], wide=True),
+    dict(name="sheet that does not fit", args="sheet 70B --on 4x80GB", status=1, out=["Training does not fit", "No time answer"]),
+    dict(name="sheet form unknown", args="sheet 7B --on 8xH100 --format pdf", status=2,
+         err_has=["--format 'pdf' is not known here; accepted: text, markdown or html"]),
+    dict(name="sheet without a machine", args="sheet 7B", status=2, err_has=["--on"]),
+    dict(name="sheet into no folder", args="sheet 7B --on 8xH100 --output no/a.html", status=3, err_has=["no/a.html"]),
+    dict(name="sheet as JSON has no form", args="sheet 7B --on 8xH100 --json --output a.html", status=2, err_has=["--output has no meaning with --json"]),
 ]
