@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "api/diff.h"
 #include "api/fit.h"
 #include "api/gpus.h"
 #include "api/models.h"
@@ -13,7 +14,9 @@ namespace vram {
 namespace {
 
 struct Question {
-  Job job;
+  Job job, other;
+  bool has_other = false;
+  std::string of;
   std::vector<std::string> words, compare;
   bool tensors = false;
 };
@@ -41,6 +44,20 @@ Reply sheet(const Question& q, const Knowledge& k) {
   return {a.exit(), to_json(a)};
 }
 
+Reply diff(const Question& q, const Knowledge& k) {
+  if (!q.has_other)
+    throw InputError({.file = "request", .field = "other", .problem = "is missing", .accepted = "a second job"});
+  DiffRequest request{.a = q.job, .b = q.other, .name_a = "job", .name_b = "other", .of = std::nullopt};
+  if (q.of == "train" || q.of == "serve") {
+    request.of = q.of == "train" ? DiffOf::train : DiffOf::serve;
+  } else if (!q.of.empty()) {
+    throw InputError(
+        {.file = "request", .field = "of", .value = q.of, .problem = "is not known", .accepted = "train or serve"});
+  }
+  const DiffAnswer a = answer_diff(request, k);
+  return {a.exit(), to_json(a)};
+}
+
 Reply models(const Question& q, const Knowledge& k) {
   if (has_model(q.job)) return {Exit::yes, to_json(answer_model(q.job, k), q.tensors)};
   return {Exit::yes, to_json(answer_models(q.words))};
@@ -55,8 +72,8 @@ struct Row {
   std::string_view name;
   Reply (*answer)(const Question&, const Knowledge&);
 };
-constexpr Row kVerbs[] = {{"fit", fit},     {"train", train},   {"serve", serve},
-                          {"sheet", sheet}, {"models", models}, {"gpus", list_gpus}};
+constexpr Row kVerbs[] = {{"fit", fit},   {"train", train},   {"serve", serve},   {"sheet", sheet},
+                          {"diff", diff}, {"models", models}, {"gpus", list_gpus}};
 
 }  // namespace
 
@@ -68,12 +85,18 @@ Reply call(const Document& request, const Knowledge& knowledge) {
     read_job(q.job, *job, "request");
     check_job(q.job);
   }
+  if (const Document* other = fields.find({"other"})) {
+    read_job(q.other, *other, "request");
+    check_job(q.other);
+    q.has_other = true;
+  }
+  q.of = fields.string_or({"of"}, "");
   q.words = fields.strings({"words"}).value_or(std::vector<std::string>{});
   q.compare = fields.strings({"compare"}).value_or(std::vector<std::string>{});
   q.tensors = fields.boolean_or({"tensors"}, false);
   const auto unknown = fields.unused();
   if (!unknown.empty()) {
-    fields.refuse(unknown.front(), "is not known", "verb, job, words, compare, tensors");
+    fields.refuse(unknown.front(), "is not known", "verb, job, other, of, words, compare, tensors");
   }
   std::vector<std::string_view> names;
   for (const Row& row : kVerbs) {

@@ -11,6 +11,7 @@ const std::vector<Message>& all_messages() {
   static const std::vector<Message> messages = {
 #define VRAM_MESSAGE(id, en, zh) {id, en, zh},
 #include "base/messages/cli.def"
+#include "base/messages/diff.def"
 #include "base/messages/fit.def"
 #include "base/messages/job.def"
 #include "base/messages/machine.def"

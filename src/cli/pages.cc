@@ -1,9 +1,12 @@
 #include "cli/pages.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include "api/diff.h"
 #include "api/sheet.h"
+#include "cli/sides.h"
 #include "formats/formats.h"
+#include "report/diff.h"
 #include "report/page.h"
 #include "report/sheet.h"
 
@@ -85,6 +88,38 @@ Reply run_sheet(Request& request, const Knowledge& knowledge) {
   const SheetAnswer answer = answer_sheet(request.job, knowledge);
   return deliver(request, knowledge, answer, answer.exit(),
                  [&] { return sheet_page(answer, request.style.lang, request.style.all); });
+}
+
+Reply run_diff(Request& request, const Knowledge& knowledge) {
+  std::vector<std::string> words = request.words;
+  DiffRequest question;
+  if (words.size() == 3 && (words.front() == "train" || words.front() == "serve")) {
+    question.of = words.front() == "train" ? DiffOf::train : DiffOf::serve;
+    words.erase(words.begin());
+  }
+  if (words.size() != 2) {
+    throw InputError({.field = "vram diff",
+                      .problem = fmt::format("compares two jobs, not {}", words.size()),
+                      .accepted = "job files, or options in quotes: vram diff A.yaml '7B --on 8xH100 --zero 3'"});
+  }
+  const auto side = [&](const std::string& word, const char* name) {
+    Side read = read_side(word, name, request.job, knowledge.environment());
+    if (read.of && question.of && *read.of != *question.of) {
+      throw InputError({.field = name,
+                        .value = word,
+                        .problem = "trains where the other serves",
+                        .accepted = "two jobs of one kind"});
+    }
+    if (read.of) question.of = read.of;
+    return std::move(read.job);
+  };
+  question.name_a = words[0];
+  question.name_b = words[1];
+  question.a = side(words[0], "A");
+  question.b = side(words[1], "B");
+  const DiffAnswer answer = answer_diff(question, knowledge);
+  return deliver(request, knowledge, answer, answer.exit(),
+                 [&] { return diff_page(answer, request.style.lang, request.style.all); });
 }
 
 }  // namespace vram::cli
