@@ -8,6 +8,7 @@
 #include "api/models.h"
 #include "api/serve.h"
 #include "api/sheet.h"
+#include "api/tiers.h"
 #include "api/train.h"
 
 namespace vram {
@@ -58,6 +59,11 @@ Reply diff(const Question& q, const Knowledge& k) {
   return {a.exit(), to_json(a)};
 }
 
+Reply tiers(const Question& q, const Knowledge& k) {
+  const TiersAnswer a = answer_tiers(q.job, k);
+  return {a.exit(), to_json(a)};
+}
+
 Reply models(const Question& q, const Knowledge& k) {
   if (has_model(q.job)) return {Exit::yes, to_json(answer_model(q.job, k), q.tensors)};
   return {Exit::yes, to_json(answer_models(q.words))};
@@ -72,8 +78,8 @@ struct Row {
   std::string_view name;
   Reply (*answer)(const Question&, const Knowledge&);
 };
-constexpr Row kVerbs[] = {{"fit", fit},   {"train", train},   {"serve", serve},   {"sheet", sheet},
-                          {"diff", diff}, {"models", models}, {"gpus", list_gpus}};
+constexpr Row kVerbs[] = {{"fit", fit},   {"train", train}, {"serve", serve},   {"sheet", sheet},
+                          {"diff", diff}, {"tiers", tiers}, {"models", models}, {"gpus", list_gpus}};
 
 }  // namespace
 

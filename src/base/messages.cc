@@ -19,6 +19,7 @@ const std::vector<Message>& all_messages() {
 #include "base/messages/report.def"
 #include "base/messages/serving.def"
 #include "base/messages/sheet.def"
+#include "base/messages/tiers.def"
 #include "base/messages/training.def"
 #include "base/messages/units.def"
 #undef VRAM_MESSAGE

@@ -4,11 +4,13 @@
 
 #include "api/diff.h"
 #include "api/sheet.h"
+#include "api/tiers.h"
 #include "cli/sides.h"
 #include "formats/formats.h"
 #include "report/diff.h"
 #include "report/page.h"
 #include "report/sheet.h"
+#include "report/tiers.h"
 
 namespace vram::cli {
 namespace {
@@ -88,6 +90,12 @@ Reply run_sheet(Request& request, const Knowledge& knowledge) {
   const SheetAnswer answer = answer_sheet(request.job, knowledge);
   return deliver(request, knowledge, answer, answer.exit(),
                  [&] { return sheet_page(answer, request.style.lang, request.style.all); });
+}
+
+Reply run_tiers(Request& request, const Knowledge& knowledge) {
+  const TiersAnswer answer = answer_tiers(request.job, knowledge);
+  return deliver(request, knowledge, answer, answer.exit(),
+                 [&] { return tiers_page(answer, request.style.lang, request.style.all); });
 }
 
 Reply run_diff(Request& request, const Knowledge& knowledge) {

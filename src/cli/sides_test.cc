@@ -2,10 +2,29 @@
 
 #include <gtest/gtest.h>
 
-#include "machine/fake_environment.h"
+#include <map>
+
+#include "base/error.h"
 
 namespace vram::cli {
 namespace {
+
+class Files : public Environment {
+ public:
+  std::map<std::string, std::string> files;
+
+  std::string read_file(const std::string& path, size_t) const override {
+    const auto found = files.find(path);
+    if (found == files.end()) throw UnavailableError(path + " can't be read");
+    return found->second;
+  }
+  bool is_file(const std::string& path) const override { return files.count(path) > 0; }
+  bool is_directory(const std::string&) const override { return false; }
+  std::vector<std::string> list(const std::string&) const override { return {}; }
+  void write_file(const std::string& path, const std::string&) const override { throw UnavailableError(path); }
+  std::optional<std::string> variable(const std::string&) const override { return std::nullopt; }
+  LocalGpus local_gpus() const override { return {}; }
+};
 
 using Words = std::vector<std::string>;
 
@@ -20,7 +39,7 @@ TEST(ShellWords, AreCutAsAShellDoes) {
 class Sides : public ::testing::Test {
  protected:
   Side read(const std::string& word, const Job& common = {}) { return read_side(word, "A", common, environment); }
-  FakeEnvironment environment;
+  Files environment;
 };
 
 TEST_F(Sides, AFileAndWhatIsLaidOverIt) {

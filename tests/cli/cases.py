@@ -25,6 +25,7 @@ VERBS = [
     ("serve meta-llama/Llama-3.1-8B --on 1xH100 --context 8k", True),
     ("sheet meta-llama/Llama-3.1-8B --on 8xH100 --tokens 1T", True),
     ("diff '--zero 1' '--zero 3 --tp 2' --model meta-llama/Llama-3.1-8B --on 8xH100", False),
+    ("tiers meta-llama/Llama-3.1-8B --on 8xH100 --tokens 1T", True),
     ("gpus h100", False),
 ]
 
@@ -269,4 +270,21 @@ CASES = [
     dict(name="diff of kinds", args="diff 'train 7B --on 8xH100' 'serve 7B --on 8xH100'", status=2, err_has=["one kind"]),
     dict(name="diff of fields of both", args="diff '7B --on 8xH100 --zero 3' '7B --on 8xH100 --context 8k'", status=2, err_has=["vram diff train A B"]),
     dict(name="diff of a missing file", args="diff a.yaml b.yaml", status=3, err_has=["a.yaml"]),
+    # --- tiers ---
+    dict(name="tiers of a machine", args="tiers --on 8xH100", out=["registers", "device memory", "host link", "NVMe", "\u00d7"]),
+    dict(name="tiers of stores", args="tiers", out=["3FS", "HDFS", "S3", "Lustre", "GPFS"]),
+    dict(name="tiers of a checkpoint", args="tiers --checkpoint 40TB --write 1TB/s", out=["takes 40.00 s at 1 TB/s"]),
+    dict(name="tiers of an interval", args="tiers --checkpoint 40TB --write 1TB/s --mtbf 3h --restart 0 --json",
+         near={"checkpoint.chosen.interval.young_seconds": (929.516, 1e-5)}),
+    dict(name="tiers of an offload that stalls", args="tiers 7e9 --on 1xH100 --offload optimizer --sequence 512 --textbook", status=1, out=["stalls"]),
+    dict(name="tiers with a store of the user's own", args="tiers --checkpoint 1TB --store ours --rows r.toml --json",
+         files={"r.toml": "[[store]]\nid = \"ours\"\nread_gb = 10\nwrite_gb = 4\n"}, near={"checkpoint.chosen.write_seconds": (250, 1e-12)}),
+    dict(name="tiers of an unknown store", args="tiers --checkpoint 1TB --store lustr", status=2,
+         err_has=["--store 'lustr' is no known store", "Did you mean lustre?"]),
+    dict(name="tiers with bits for bytes", args="tiers --checkpoint 40Tb", status=2, err_has=["--checkpoint"]),
+    dict(name="tiers with a rate for a size", args="tiers --checkpoint 1TB/s", status=2, err_has=["--checkpoint"]),
+    dict(name="tiers with rows of several kinds", args="tiers --rows r.toml", status=2,
+         files={"r.toml": "[[store]]\nid = \"a\"\n[[constant]]\nid = \"b\"\n"}, err_has=["rows of several kinds"]),
+    dict(name="tiers with a bad store row", args="tiers --rows r.toml", status=2,
+         files={"r.toml": "[[store]]\nid = \"a\"\nread_gb = 0\nwrite_gb = 1\n"}, err_has=["r.toml:", "read_gb"]),
 ]
