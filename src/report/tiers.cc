@@ -127,7 +127,6 @@ class TiersReport {
                                     {word("tiers.moved"), Align::right},
                                     {word("tiers.link"), Align::right},
                                     {word("tiers.host_pass"), Align::right},
-                                    {word("tiers.disk_pass"), Align::right},
                                     {word("tiers.tokens_link"), Align::right},
                                     {word("tiers.tokens_all"), Align::right},
                                     {""}});
@@ -138,8 +137,7 @@ class TiersReport {
       row.cells = {word("tiers.offload." + c.id),
                    format_gb(c.load.down_bytes + c.load.up_bytes),
                    format_seconds(c.bound.link_seconds),
-                   c.bound.host_seconds > 0 ? format_seconds(c.bound.host_seconds) : "",
-                   c.bound.disk_seconds > 0 ? format_seconds(c.bound.disk_seconds) : "",
+                   format_seconds(c.bound.host_seconds + c.bound.disk_seconds),
                    tokens(c.bound.tokens_for_link),
                    tokens(c.bound.tokens_for_all),
                    PageCell(hides(c), good ? Tone::good : Tone::bad)};
@@ -159,10 +157,9 @@ class TiersReport {
     page_.paragraph(say("tiers.offload_note",
                         fmt::arg("tokens", tokens_up(t.tokens_per_step / static_cast<double>(t.plan.cards())))));
     const OffloadCase& first = a_.offload.front();
-    if (first.bound.tokens_for_link) {
+    if (first.id == "optimizer" && first.bound.tokens_for_link) {
       page_.verdicts.push_back({first.bound.all_hides ? Tone::good : Tone::strong,
-                                say("tiers.verdict_offload", fmt::arg("what", word("tiers.offload." + first.id)),
-                                    fmt::arg("bytes", format_gb(first.load.down_bytes + first.load.up_bytes)),
+                                say("tiers.verdict_offload", fmt::arg("bytes", format_gb(first.load.down_bytes + first.load.up_bytes)),
                                     fmt::arg("seconds", format_seconds(first.bound.link_seconds)),
                                     fmt::arg("tokens", tokens_up(*first.bound.tokens_for_link)))});
     }
