@@ -158,10 +158,11 @@ class TiersReport {
                         fmt::arg("tokens", tokens_up(t.tokens_per_step / static_cast<double>(t.plan.cards())))));
     const OffloadCase& first = a_.offload.front();
     if (first.id == "optimizer" && first.bound.tokens_for_link) {
-      page_.verdicts.push_back({first.bound.all_hides ? Tone::good : Tone::strong,
-                                say("tiers.verdict_offload", fmt::arg("bytes", format_gb(first.load.down_bytes + first.load.up_bytes)),
-                                    fmt::arg("seconds", format_seconds(first.bound.link_seconds)),
-                                    fmt::arg("tokens", tokens_up(*first.bound.tokens_for_link)))});
+      page_.verdicts.push_back(
+          {first.bound.all_hides ? Tone::good : Tone::strong,
+           say("tiers.verdict_offload", fmt::arg("bytes", format_gb(first.load.down_bytes + first.load.up_bytes)),
+               fmt::arg("seconds", format_seconds(first.bound.link_seconds)),
+               fmt::arg("tokens", tokens_up(*first.bound.tokens_for_link)))});
     }
   }
 
@@ -212,20 +213,19 @@ class TiersReport {
                                     {word("tiers.reads"), Align::right},
                                     {word("tiers.one_save"), Align::right},
                                     {word("tiers.best_interval"), Align::right},
-                                    {word("tiers.useful"), Align::right},
-                                    {word("tiers.basis")}});
+                                    {word("tiers.useful"), Align::right}});
     for (const SaveTo& s : c_.stores) {
       PageRow row;
-      row.cells = {s.name,
-                   rate_text(s.write.value),
+      row.cells = {s.link_bound ? s.name + " " + word("tiers.by_links") : s.name,
+                   (s.basis == Basis::assumed ? "~" : "") + rate_text(s.write.value),
                    rate_text(s.read.value),
                    s.write_seconds ? format_seconds(*s.write_seconds) : "",
                    s.interval ? format_seconds(s.interval->exact) : "",
-                   s.interval ? percent(s.interval->efficiency) : "",
-                   word(s.link_bound ? "tiers.basis.link" : "tiers.basis." + std::string(basis_name(s.basis)))};
+                   s.interval ? percent(s.interval->efficiency) : ""};
       if (all_) row.notes.push_back(s.id + " · " + s.source);
       table.rows.push_back(std::move(row));
     }
+    page_.paragraph(word("tiers.stores_note"));
   }
 
   void dataset() {
