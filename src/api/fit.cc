@@ -384,6 +384,21 @@ FitAnswer answer_fit(const Job& job, const Knowledge& knowledge) {
   return a;
 }
 
+std::optional<Job> settled(const Model& model, const Machine& machine, const Job& job, const Constants& constants) {
+  // The job's own task, stack and offload: nothing but the layout is chosen.
+  const Aim aim{"", job.task.value_or("full"), job.offload, std::nullopt};
+  Job base = job;
+  if (!job.sequence && model.learned_positions && model.max_positions > 0)
+    base.sequence = std::min<int64_t>(4096, model.max_positions);
+  const Rules rules = stack_rules(job.stack.value_or("generic"), constants);
+  const auto tried = try_task(model, machine, base, aim, rules, constants);
+  if (!tried) return std::nullopt;
+  Job out = tried->job;
+  out.task = job.task;
+  if (tried->setting.zero == 0 && !job.zero) out.zero.reset();
+  return out;
+}
+
 LargestAnswer answer_largest(const Job& job, const Knowledge& knowledge) {
   LargestAnswer a;
   a.machine = resolve_machine(job, knowledge);

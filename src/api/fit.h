@@ -68,6 +68,10 @@ struct LargestAnswer {
 };
 LargestAnswer answer_largest(const Job& job, const Knowledge& knowledge);
 
+/// The training job with what it leaves open of sharding, recompute and tensor and pipeline sizes set the least
+/// intrusive way that fits, or the way that needs least memory where none fits. Nothing where no way is valid.
+std::optional<Job> settled(const Model& model, const Machine& machine, const Job& job, const Constants& constants);
+
 Document to_json(const FitAnswer& answer);
 Document to_json(const LargestAnswer& answer);
 

@@ -234,15 +234,20 @@ void Knowledge::add_rows(const std::string& file) {
   const Document rows = parse_toml(toml, file);
   const bool has_devices = rows.find("device") != nullptr;
   const bool has_constants = rows.find("constant") != nullptr;
-  if (has_devices == has_constants) {
+  const bool has_tiers = rows.find("disk") != nullptr || rows.find("store") != nullptr;
+  const int kinds = static_cast<int>(has_devices) + static_cast<int>(has_constants) + static_cast<int>(has_tiers);
+  if (kinds != 1) {
     throw InputError({.file = file,
-                      .problem = has_devices ? "holds both devices and constants" : "holds no rows",
-                      .accepted = "[[device]] tables, or [[constant]] tables in a file of their own"});
+                      .problem = kinds > 1 ? "holds rows of several kinds" : "holds no rows",
+                      .accepted = "[[device]] tables, [[constant]] tables, or [[disk]] and [[store]] tables, each in a "
+                                  "file of their own"});
   }
   if (has_devices) {
     devices_ = devices().with_rows_of(toml, file);
-  } else {
+  } else if (has_constants) {
     constants_ = constants().with_rows_of(toml, file);
+  } else {
+    tier_rows_ = tier_rows().with_rows_of(toml, file);
   }
 }
 

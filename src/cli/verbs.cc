@@ -12,6 +12,7 @@
 #include "api/train.h"
 #include "cli/completions.h"
 #include "cli/man.h"
+#include "cli/pages.h"
 #include "formats/formats.h"
 #include "report/check.h"
 #include "report/fit.h"
@@ -184,6 +185,37 @@ std::vector<VerbEntry> make_verbs() {
                     {"vram check \"The KV cache grows with the square of the context\"", "cli.example.check_truth"}},
        .options = {{"--list", "", "cli.opt.list"}},
        .run = run_check},
+      {.verb = Verb::sheet,
+       .name = "sheet",
+       .summary = "cli.verb.sheet",
+       .usage = "MODEL --on MACHINE [--tokens N] [options]",
+       .takes_model = true,
+       .examples = {{"vram sheet meta-llama/Llama-3.1-70B --on 16x8xH100 --tokens 2T", "cli.example.sheet"},
+                    {"vram sheet meta-llama/Llama-3.1-8B --on 8xH100 --output sheet.html", "cli.example.sheet_html"}},
+       .options = page_options(),
+       .run = run_sheet},
+      {.verb = Verb::diff,
+       .name = "diff",
+       .summary = "cli.verb.diff",
+       .usage = "[train|serve] A B [options of both]",
+       .takes_jobs = true,
+       .examples = {{"vram diff '--zero 1' '--zero 3' --model 7B --on 8xH100", "cli.example.diff"},
+                    {"vram diff today.yaml tomorrow.yaml", "cli.example.diff_files"},
+                    {"vram diff job.yaml 'job.yaml --recompute full'", "cli.example.diff_over"},
+                    {"vram diff serve '--kv-dtype bf16' '--kv-dtype fp8' --model meta-llama/Llama-3.1-8B --on 1xH100",
+                     "cli.example.diff_serve"}},
+       .options = page_options(),
+       .run = run_diff},
+      {.verb = Verb::tiers,
+       .name = "tiers",
+       .summary = "cli.verb.tiers",
+       .usage = "[MODEL] --on MACHINE [options]",
+       .takes_model = true,
+       .examples = {{"vram tiers --on 8xH100", "cli.example.tiers"},
+                    {"vram tiers meta-llama/Llama-3.1-8B --on 8xH100 --offload optimizer", "cli.example.tiers_offload"},
+                    {"vram tiers --checkpoint 40TB --write 1TB/s --mtbf 3h", "cli.example.tiers_checkpoint"}},
+       .options = page_options(),
+       .run = run_tiers},
       {.verb = Verb::models,
        .name = "models",
        .summary = "cli.verb.models",
