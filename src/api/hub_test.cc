@@ -332,7 +332,7 @@ TEST(Hub, HeadersOfAllShardsTakeOneRound) {
   Job job = job_of("org/name");
   const auto read = [&] {
     const HubFiles files(*hub_id(job), job, hub);
-    TensorList tensors;
+    FileTensors tensors;
     for (const auto& [name, bytes] : shards) {
       const FileBytes source(files, files.directory() + "/" + name);
       EXPECT_EQ(source.size(), static_cast<int64_t>(bytes.size()));

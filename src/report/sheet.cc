@@ -304,7 +304,7 @@ class SheetReport {
     page_.facts(a_.assumed(lang_));
     std::vector<std::string> movers;
     for (const Effect& e : t_.movers) {
-      if (movers.size() < 3) movers.push_back(vram::say(lang_, e.what));
+      if (movers.size() < 3) movers.push_back(effect_text(lang_, e));
     }
     page_.list(word("report.moves_most"), std::move(movers));
   }
