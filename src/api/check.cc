@@ -266,6 +266,9 @@ void answer_capacity(CheckAnswer& a, Question& q) {
     }
   }
   if (c.negated) a.verdict = opposite(a.verdict);
+  if (const CheckReading* r = a.claimed(); r && r->id == "offload" && r->row.fits) {
+    a.reasons.push_back({"check.why.host", {{"bytes", format_gib(r->row.host_per_node)}}});
+  }
 
   // What everybody asks next of training: the states alone.
   if (c.task == "full" || c.task == "pretrain" || c.task == "tune" || c.task.empty()) {

@@ -8,6 +8,7 @@
 #include "api/url.h"
 #include "base/error.h"
 #include "formats/safetensors.h"
+#include "model/tensors.h"
 
 namespace vram {
 namespace {

@@ -68,7 +68,7 @@ std::string capacity(const CheckAnswer& a, const Style& style) {
                {std::string(text(lang, "fit.column.how"))}});
   std::vector<std::string> held;
   for (const CheckReading& r : a.readings) {
-    if (r.holds == Verdict::is_true) held.push_back(reading_text(r, lang));
+    if (r.holds == Verdict::is_true) held.push_back(row_name(r, lang));
     const Cell title((r.claimed ? "> " : "  ") + row_name(r, lang), r.claimed ? Tone::strong : Tone::plain);
     const std::string_view fits = r.holds == Verdict::doubtful  ? "check.verdict.doubtful"
                                   : r.holds == Verdict::is_true ? "word.yes"
