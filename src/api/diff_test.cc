@@ -108,7 +108,7 @@ TEST_F(Diff, RefusesWhatDoesNotTellOrFails) {
   EXPECT_THROW(ask(trains, serves), InputError);
   EXPECT_NO_THROW(ask(trains, serves, DiffOf::train));
   try {
-    ask(trains, Job{.model = "no/such", .on = "8xH100"});
+    ask(trains, Job{.model = "no-such", .on = "8xH100"});
     FAIL();
   } catch (const InputError& e) {
     EXPECT_EQ(std::string(e.what()).rfind("B: ", 0), 0u) << e.what();

@@ -84,7 +84,7 @@ TEST_F(Sheet, MemoryAloneHasNoTimeAndNoPrice) {
 TEST_F(Sheet, RefusesAsTheVerbsDo) {
   EXPECT_THROW(answer_sheet({.model = "7B"}, knowledge), InputError);
   EXPECT_THROW(answer_sheet({.on = "8xH100"}, knowledge), InputError);
-  EXPECT_THROW(answer_sheet({.model = "no/such-model", .on = "8xH100"}, knowledge), InputError);
+  EXPECT_THROW(answer_sheet({.model = "no-such-model", .on = "8xH100"}, knowledge), InputError);
 }
 
 TEST(CommandLine, SaysTheJobAgain) {

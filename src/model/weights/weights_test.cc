@@ -224,7 +224,7 @@ TEST(GgufModel, RefusesWhatIsNoModelOrContradictsItself) {
        "holds a LoRA adapter"},
       {but("block_count", 3), "is 3; the tensors have blocks 0 to 1"},
       {but("block_count", 1), "is 1; the tensors have blocks 0 to 1"},
-      {but("block_count", 0), "is 0; accepted: 1 to 100000"},
+      {but("block_count", 0), "is 0; accepted: 1 to 10000"},
       {but("embedding_length", 32), "has rows of 64; embedding_length is 32"},
       {but("attention.head_count", 0), "is 0; accepted: 1 to"},
       {but("attention.head_count_kv", 0), "is 0 for block 0, which has attention"},
