@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "base/error.h"
+#include "tiers/levels.h"
 
 namespace vram {
 namespace {
@@ -63,52 +64,27 @@ std::vector<DtypeRate> rates_of(const Device& d) {
   return out;
 }
 
-const Constant* l2_rate(const Device& d, const Constants& constants) {
-  std::string id = "l2_bytes_per_second.";
-  for (char c : d.id) id += c == '-' ? '_' : c;
-  return constants.find(id);
-}
-
-void set_measured(MemoryLevel& level, const Constant& row, double share) {
-  level.measured_low = static_cast<double>(row.low) * share;
-  level.measured_high = static_cast<double>(row.high) * share;
-}
-
+// The upper part of the pyramid that `vram tiers` shows of a machine of such cards. Only what was measured is shown as
+// measured; what is assumed of a level is left to the verb that counts with it.
 std::vector<MemoryLevel> levels_of(const Device& d, const Constants& constants) {
+  Machine machine;
+  machine.device = d;
+  machine.cards_per_node = d.scale_up ? 2 : 1;
+  if (d.scale_up) machine.intra_node = *d.scale_up;
   std::vector<MemoryLevel> out;
-  if (d.smem_bytes_per_unit && d.compute_units) {
-    out.push_back({.name = "shared",
-                   .bytes = *d.smem_bytes_per_unit * *d.compute_units,
-                   .detail = fmt::format("{} x {} KiB", *d.compute_units, *d.smem_bytes_per_unit / kKiB)});
-  }
-  if (d.l2_bytes) {
-    MemoryLevel level{.name = "l2", .bytes = *d.l2_bytes};
-    if (const Constant* row = l2_rate(d, constants)) {
-      level.bytes_per_second = static_cast<double>(row->value);
-      level.basis = row->basis;
-      set_measured(level, *row, 1);
-    }
-    out.push_back(level);
-  }
-  out.push_back(
-      {.name = "device", .bytes = d.usable_bytes(), .bytes_per_second = d.bandwidth, .detail = d.memory_type});
-  if (d.scale_up) {
-    out.push_back({.name = "scale_up", .bytes_per_second = d.scale_up->bytes_per_second, .detail = d.scale_up->kind});
-  }
-  if (d.host_link) {
-    MemoryLevel level{
-        .name = "host_link", .bytes_per_second = d.host_link->bytes_per_second, .detail = d.host_link->kind};
-    if (d.host_link_text[1] == 'x') {
-      const double share = std::stod(d.host_link_text.substr(2)) / 16;
-      if (const Constant* row =
-              constants.find(fmt::format("pcie_x16_measured_bytes_per_second.gen{}", d.host_link_text[0]))) {
-        // Only what was measured is shown as measured.
-        if (row->basis == Basis::measured) set_measured(level, *row, share);
+  for (const Level& l : pyramid(machine, TierRows::builtin(), constants, nullptr, std::nullopt)) {
+    if (l.id == "host" || l.id == "disk") continue;
+    MemoryLevel level{.name = l.id, .bytes_per_second = l.rate, .detail = l.detail};
+    if (l.id != "scale_up") level.bytes = l.bytes;
+    if (l.measured && l.measured_basis == Basis::measured) {
+      level.measured_low = l.measured->low;
+      level.measured_high = l.measured->high;
+      if (!l.rate) {
+        level.bytes_per_second = l.measured->value;
+        level.basis = Basis::measured;
       }
-    } else if (const Constant* row = constants.find("c2c_measured_bytes_per_second")) {
-      set_measured(level, *row, 1);
     }
-    out.push_back(level);
+    out.push_back(std::move(level));
   }
   // Other cards and the host are both one step from device memory: neither is below the other.
   std::optional<double> faster;

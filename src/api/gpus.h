@@ -26,7 +26,7 @@ struct DtypeRate {
 
 /// One level of the memory pyramid as one device sees it, fastest first.
 struct MemoryLevel {
-  std::string name;                        ///< "shared", "l2", "device", "scale_up", "host_link"
+  std::string name;                        ///< "registers", "shared", "l2", "device", "scale_up", "host_link"
   std::optional<Bytes> bytes;              ///< of all units together; absent for links
   std::optional<double> bytes_per_second;  ///< specified, or measured where `basis` says so
   std::optional<double> measured_low, measured_high;

@@ -54,14 +54,16 @@ TEST(Gpus, OneDeviceInFull) {
       EXPECT_NEAR(*rate.ridge_flops_per_byte, 153.0, 0.05);
     }
   }
-  // shared memory, L2 (5.4 TB/s measured), HBM 2.039 TB/s, NVLink 300 GB/s, PCIe 31.5 GB/s
-  ASSERT_EQ(a100.levels.size(), 5u);
+  // registers, shared memory (108 units of 128 bytes a clock of 1.41 GHz), L2 (5.4 TB/s measured), HBM 2.039 TB/s,
+  // NVLink 300 GB/s, PCIe 31.5 GB/s
+  ASSERT_EQ(a100.levels.size(), 6u);
   EXPECT_FALSE(a100.levels[0].step);
-  EXPECT_FALSE(a100.levels[1].step);
-  EXPECT_NEAR(*a100.levels[2].step, 5.4 / 2.039, 1e-9);
-  EXPECT_NEAR(*a100.levels[3].step, 2039.0 / 300, 1e-9);
-  EXPECT_NEAR(*a100.levels[4].step, 2039 / 31.507692307, 1e-6);
-  EXPECT_LT(*a100.levels[4].measured_high, *a100.levels[4].bytes_per_second);
+  EXPECT_NEAR(*a100.levels[1].bytes_per_second, 108 * 128 * 1.41e9, 1e10);
+  EXPECT_NEAR(*a100.levels[2].step, 19.5 / 5.4, 1e-3);
+  EXPECT_NEAR(*a100.levels[3].step, 5.4 / 2.039, 1e-9);
+  EXPECT_NEAR(*a100.levels[4].step, 2039.0 / 300, 1e-9);
+  EXPECT_NEAR(*a100.levels[5].step, 2039 / 31.507692307, 1e-6);
+  EXPECT_LT(*a100.levels[5].measured_high, *a100.levels[5].bytes_per_second);
   EXPECT_EQ(asked({"H100", "PCIe"}).devices.at(0).device.id, "h100-80-pcie");
 }
 
@@ -99,7 +101,7 @@ TEST(Gpus, JsonIsReadable) {
   EXPECT_EQ(h100.find("bf16_flops_per_second")->number(), 989e12);
   EXPECT_TRUE(h100.find("fp4_flops_per_second")->is_null());
   EXPECT_NEAR(h100.find("ridge_flops_per_byte")->find("bf16")->number(), 295.2, 0.1);
-  EXPECT_EQ(h100.find("levels")->array().size(), 5u);
+  EXPECT_EQ(h100.find("levels")->array().size(), 6u);
   const Document two = parse_json(write_json(to_json(asked({}, {"A100", "H100"}))), "answer.json");
   EXPECT_TRUE(two.find("comparison")->is_array());
 }

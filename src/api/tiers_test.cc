@@ -10,13 +10,13 @@ namespace {
 class TiersVerb : public ::testing::Test {
  protected:
   TiersAnswer ask(const Job& job) { return answer_tiers(job, knowledge); }
-  const OffloadCase& offload(const TiersAnswer& a, std::string_view id) {
+  OffloadCase offload(const TiersAnswer& a, std::string_view id) {
     for (const OffloadCase& c : a.offload) {
       if (c.id == id) return c;
     }
     throw std::out_of_range(std::string(id));
   }
-  const SaveTo& store(const TiersAnswer& a, std::string_view id) {
+  SaveTo store(const TiersAnswer& a, std::string_view id) {
     for (const SaveTo& s : a.checkpoint.stores) {
       if (s.id == id) return s;
     }
@@ -78,7 +78,7 @@ TEST_F(TiersVerb, OptimizerOffloadOfSevenBillion) {
   job.textbook = true;
   job.pcie = 64e9;
   job.mfu = 0.45;
-  const OffloadCase& c = offload(ask(job), "optimizer");
+  const OffloadCase c = offload(ask(job), "optimizer");
   EXPECT_DOUBLE_EQ(c.load.down_bytes + c.load.up_bytes, 28e9);
   EXPECT_DOUBLE_EQ(c.bound.link_seconds, 0.4375);
   EXPECT_DOUBLE_EQ(c.bound.duplex_seconds, 0.21875);
