@@ -272,7 +272,7 @@ FitRow serve_row(const Model& model, const Machine& machine, const Job& base, co
         other.pipeline_parallel.reset();
         other.data_parallel.reset();
         try {
-          if (serve(model, with_cards(machine, cards), other, constants).fits) {
+          if (serves(model, with_cards(machine, cards), other, constants)) {
             row.cards_needed = cards;
             break;
           }

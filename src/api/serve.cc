@@ -271,6 +271,11 @@ ServeAnswer serve(const Model& model, const Machine& machine, const Job& job, co
   return answer;
 }
 
+bool serves(const Model& model, const Machine& machine, const Job& job, const Constants& constants) {
+  const ServePlan plan = resolve(model, machine, job, serving_rules(constants, machine, job.usable));
+  return largest_concurrency(prepare(plan), plan.context.value) >= plan.asked.value_or(1);
+}
+
 ServeAnswer answer_serve(const Job& job, const Knowledge& knowledge) {
   const Model model = resolve_model(job, knowledge.environment());
   return serve(model, resolve_machine(job, knowledge), job, knowledge.constants());

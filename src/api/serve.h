@@ -105,6 +105,9 @@ struct ServeAnswer {
 /// Pure. InputError for jobs that contradict themselves, the model or the machine.
 ServeAnswer serve(const Model& model, const Machine& machine, const Job& job, const Constants& constants);
 
+/// Whether that answer would say that the job fits: for searches over machines.
+bool serves(const Model& model, const Machine& machine, const Job& job, const Constants& constants);
+
 /// The same for a job in words.
 ServeAnswer answer_serve(const Job& job, const Knowledge& knowledge);
 
