@@ -119,6 +119,7 @@ ServeBrief serve_brief(const Model& model, const Machine& machine, const Job& jo
 /// Pure. InputError for jobs that contradict themselves, the model or the machine.
 ServeAnswer serve(const Model& model, const Machine& machine, const Job& job, const Constants& constants);
 
+
 /// The same for a job in words.
 ServeAnswer answer_serve(const Job& job, const Knowledge& knowledge);
 

@@ -343,7 +343,7 @@ TrainAnswer answer_train(Model model, std::optional<Machine> machine, const Job&
     a.assumptions.push_back({"train.assume.stack", {{"stack", a.plan.rules.stack}}});
   if (!a.model.shape_known) a.assumptions.push_back({"train.assume.no_shapes", {}});
   if (a.time && a.mfu_assumed)
-    a.assumptions.push_back({"train.assume.mfu", {{"mfu", fmt::format("{:.0f} %", 100 * mfu)}}});
+    a.assumptions.push_back({"train.assume.mfu", {{"mfu", fmt::format("{:.3g} %", 100 * mfu)}}});
   write_steps(a);
   find_movers(a, job, knowledge, over, last);
   return a;

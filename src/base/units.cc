@@ -319,6 +319,8 @@ std::string with_commas(int64_t value) {
 }
 
 std::string format_number(double value, int digits) {
+  // Beyond 2^53 a double has no digits left to print.
+  if (std::isfinite(value) && std::abs(value) >= 1e16) return fmt::format("{:.3g}", value);
   std::string text = fmt::format("{:.{}f}", value, digits);
   if (text[0] == '-' && text.find_first_of("123456789in") == std::string::npos) text.erase(0, 1);  // no "-0.0"
   const size_t start = text[0] == '-' ? 1 : 0;
@@ -374,6 +376,7 @@ std::string format_gb(double bytes, int digits) {
 
 std::string format_count(double value) {
   if (std::abs(value) >= 1e15) return fmt::format("{:.3g}", value);
+  if (value != 0 && std::abs(value) < 10 && value != std::floor(value)) return fmt::format("{:.2g}", value);
   const Scale scales[] = {
       {1e12, 1e12, 2, " T"}, {1e9, 1e9, 2, " B"}, {1e6, 1e6, 2, " M"}, {1e3, 1e3, 1, " k"}, {0, 1, 0, ""}};
   return scaled(value, scales);
@@ -383,6 +386,7 @@ std::string format_seconds(double s) {
   if (std::isnan(s)) return "unknown";
   if (std::isinf(s)) return "never";
   if (s == 0) return "0 s";
+  if (std::abs(s) >= 86400e9) return fmt::format("{:.3g} days", s / 86400);
   const Scale scales[] = {{2 * 86400.0, 86400, 1, " days"},
                           {2 * 3600.0, 3600, 1, " h"},
                           {120, 60, 1, " min"},

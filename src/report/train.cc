@@ -193,7 +193,7 @@ std::string time_lines(const TrainAnswer& a, const Style& style) {
     out += paragraph(style, say(lang, "train.time", fmt::arg("tokens", format_count(*a.tokens)),
                                 fmt::arg("flops", fmt::format("{:.3g}", a.time->flops)),
                                 fmt::arg("time", format_seconds(a.time->seconds)),
-                                fmt::arg("mfu", fmt::format("{:.0f} %", 100 * a.time->mfu)),
+                                fmt::arg("mfu", fmt::format("{:.3g} %", 100 * a.time->mfu)),
                                 fmt::arg("hours", format_number(a.time->card_hours, 0)),
                                 fmt::arg("rate", format_count(a.time->tokens_per_second))));
     out += paragraph(style, say(lang, "train.dataset", fmt::arg("two", format_gb(2 * *a.tokens)), fmt::arg("four", format_gb(4 * *a.tokens)),
