@@ -309,8 +309,9 @@ Model model_from_path(const std::string& path, const std::vector<std::string>& c
   }
   const Folder folder(folder_of(path), environment);
   const std::string name = path.substr(folder.path().size());
-  const bool is_gguf = ends_in(name, ".gguf") ||
-                       (!ends_in(name, ".json") && environment.is_file(path) && environment.read_range(path, 0, 4) == "GGUF");
+  // Blobs of a cache have no ending.
+  const bool nameless = !ends_in(name, ".json") && !ends_in(name, ".safetensors") && environment.is_file(path);
+  const bool is_gguf = ends_in(name, ".gguf") || (nameless && environment.read_range(path, 0, 4) == "GGUF");
   if (is_gguf) {
     if (!changes.empty()) {
       throw InputError({.field = "--set",
