@@ -81,10 +81,9 @@ std::optional<HubId> split(std::string_view text, bool insisted) {
   if (!is_part(text.substr(0, first)) || !is_part(name)) return std::nullopt;
   id.repository = text.substr(0, second);
   if (second == std::string_view::npos) return id;
+  // Without "hub:" a longer path is a misspelt one of this machine.
   id.file = text.substr(second + 1);
-  // Without "hub:" a long path is a misspelt one of this machine, unless it names weights.
-  const bool weights = ends_in(id.file, ".gguf") || ends_in(id.file, ".safetensors");
-  if (!is_inside(id.file) || (!insisted && !weights)) return std::nullopt;
+  if (!insisted || !is_inside(id.file)) return std::nullopt;
   return id;
 }
 
@@ -110,15 +109,47 @@ std::optional<std::vector<std::string>> names_in(const std::string& json, std::s
   return names;
 }
 
+std::optional<int64_t> number_in(std::string_view text) {
+  if (text.empty() || text.size() > 18) return std::nullopt;
+  int64_t n = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return std::nullopt;
+    n = n * 10 + (c - '0');
+  }
+  return n;
+}
+
 // Whether a body is what its name promises. Nothing else is kept: a proxy's page or half a config would answer for the
 // hub ever after.
-bool is_object(const std::string& body) {
+bool is_config(const std::string& body) {
   try {
-    const Limits limits{.bytes = kConfigLimit * 4, .depth = 64, .values = 4'000'000, .infinity_is_null = true};
+    const Limits limits{.bytes = kConfigLimit, .depth = 64, .values = 1'000'000, .infinity_is_null = true};
     return parse_json(body, "the hub's answer", limits).is_object();
   } catch (const InputError&) {
     return false;
   }
+}
+
+// The same at a glance, for indices of many megabytes; whoever reads them says what is wrong with them.
+bool looks_like_object(const std::string& body) {
+  const size_t first = body.find_first_not_of(" \t\r\n"), last = body.find_last_not_of(" \t\r\n");
+  return first != std::string::npos && body[first] == '{' && body[last] == '}';
+}
+
+bool is_weights(std::string_view name) {
+  return ends_in(name, ".safetensors") || ends_in(name, ".safetensors.index.json") || ends_in(name, ".gguf");
+}
+
+// "model-00001-of-00030.safetensors": what stands before the number, and how many there are; 0 for other names.
+std::pair<std::string, int64_t> set_of(const std::string& name) {
+  const size_t dot = name.rfind('.'), of = name.rfind("-of-");
+  if (dot == std::string::npos || of == std::string::npos || of > dot) return {name, 0};
+  const size_t dash = of == 0 ? std::string::npos : name.rfind('-', of - 1);
+  const auto count = number_in(std::string_view(name).substr(of + 4, dot - of - 4));
+  if (dash == std::string::npos || !count || !number_in(std::string_view(name).substr(dash + 1, of - dash - 1))) {
+    return {name, 0};
+  }
+  return {name.substr(0, dash), *count};
 }
 
 std::string joined(const std::set<std::string>& names) {
@@ -135,16 +166,6 @@ std::set<std::string> lines_of(const std::string& text) {
     begin = end + 1;
   }
   return out;
-}
-
-std::optional<int64_t> number_in(std::string_view text) {
-  if (text.empty() || text.size() > 18) return std::nullopt;
-  int64_t n = 0;
-  for (const char c : text) {
-    if (c < '0' || c > '9') return std::nullopt;
-    n = n * 10 + (c - '0');
-  }
-  return n;
 }
 
 // "bytes 0-131071/4976698672"
@@ -230,14 +251,24 @@ HubFiles::HubFiles(HubId id, const Job& job, const Environment& system) : system
       local_ = true;
       directory_ = std::move(snapshot->directory);
       place_ = std::move(snapshot->commit);
+      for (const std::string& name : system.list(directory_)) names_.insert(name);
+      const bool whole = !id_.file.empty() || weights_are_whole();
+      hidden_ = !whole && system.is_file(directory_ + "/config.json");
       client_.emplace(system);
-      return;
+      // A download that was interrupted: the hub has the rest.
+      if (whole || (offline_ && hidden_)) return;
+      local_ = hidden_ = false;
+      place_.clear();
+      names_.clear();
     }
   }
   directory_ = std::string(kPrefix) + id_.repository;
-  client_.emplace(system);
+  if (!client_) client_.emplace(system);
   cache_ = std::make_unique<HubCache>(system, client_->server(), id_.repository);
-  if (!refresh_ && from_own_cache()) return;
+  if (!refresh_ && from_own_cache()) {
+    hidden_ = offline_ && id_.file.empty() && !weights_are_whole();
+    if (!hidden_ || names_.count("config.json") != 0) return;
+  }
   if (offline_) {
     const std::string cache = hugging_face_cache(system);
     fail(
@@ -271,6 +302,7 @@ std::vector<Note> HubFiles::notes() const {
   std::vector<Note> out;
   if (cache_ && !cache_->problem().empty())
     out.push_back({"hub.not_kept", {{"problem", printable(cache_->problem(), 200)}}});
+  if (hidden_) out.push_back({"hub.part_of_weights", {}});
   if (!local_ && !listed_) out.push_back({"hub.no_list", {{"host", client().server()}}});
   return out;
 }
@@ -279,6 +311,44 @@ std::string HubFiles::path_on_hub(const std::string& name) const {
   const std::string revision = is_commit(place_) ? place_ : id_.revision;
   return "/" + id_.repository + "/resolve/" + percent_encoded(revision, false) + "/" + percent_encoded(name, true);
 }
+
+// Whether the weights that a reader would choose can be read without the network: those of the index, else
+// model.safetensors, else the only set (files.h).
+bool HubFiles::weights_are_whole() const {
+  const auto here = [&](const std::string& name) {
+    if (local_) return system_.is_file(directory_ + "/" + name);
+    return ends_in(name, ".json") ? cache_->load(place_, name, kListingLimit).has_value() : load_head(name);
+  };
+  std::map<std::string, std::vector<std::string>> tensors, ggufs;  // "model/30" -> the parts that are listed
+  std::vector<std::string> indices;
+  for (const std::string& name : names_) {
+    if (!is_weights(name) || name.find('/') != std::string::npos) continue;
+    const auto [prefix, count] = set_of(name);
+    const std::string set = prefix + "/" + std::to_string(count);
+    if (ends_in(name, ".json")) {
+      indices.push_back(name);
+    } else if (ends_in(name, ".gguf")) {
+      ggufs[set].push_back(name);
+    } else {
+      tensors[set].push_back(name);
+    }
+  }
+  const auto whole = [&](const std::string& set, const std::vector<std::string>& parts) {
+    const auto count = std::max<int64_t>(1, std::atoll(set.c_str() + set.rfind('/') + 1));
+    return count == static_cast<int64_t>(parts.size()) && std::all_of(parts.begin(), parts.end(), here);
+  };
+  if (!indices.empty()) {
+    if (!std::all_of(indices.begin(), indices.end(), here)) return false;
+    return std::any_of(tensors.begin(), tensors.end(), [&](const auto& set) { return whole(set.first, set.second); });
+  }
+  if (names_.count("model.safetensors") != 0) return here("model.safetensors");
+  // Several sets: the reader refuses or passes over them, whether they are here or not.
+  const auto& sets = tensors.empty() ? ggufs : tensors;
+  return sets.size() != 1 || whole(sets.begin()->first, sets.begin()->second);
+}
+
+// What readers see.
+bool HubFiles::shown(const std::string& name) const { return !hidden_ || !is_weights(name); }
 
 bool HubFiles::from_own_cache() {
   std::string commit = id_.revision;
@@ -330,7 +400,7 @@ void HubFiles::from_network() {
       // The branch moved between the two answers; the list's commit counts.
       config = client().get({{.path = path_on_hub(wanted), .limit = kConfigLimit}}).front();
     }
-    if (!config.ok() || !is_object(config.http.body)) {
+    if (!config.ok() || !is_config(config.http.body)) {
       // What the endpoint says about the repository tells more than that a file of it is missing.
       const bool about_it = !listing.ok() && listing.http.status != 0 && !listing.http.header("x-error-code").empty() &&
                             config.http.header("x-error-code") != "GatedRepo";
@@ -354,7 +424,7 @@ void HubFiles::from_network() {
 }
 
 std::optional<std::string> HubFiles::name_of(const std::string& path) const {
-  if (local_ || path.compare(0, directory_.size(), directory_) != 0) return std::nullopt;
+  if (path.compare(0, directory_.size(), directory_) != 0) return std::nullopt;
   if (path.size() == directory_.size()) return std::string();
   if (path[directory_.size()] != '/') return std::nullopt;
   std::string name = path.substr(directory_.size() + 1);
@@ -365,13 +435,13 @@ std::optional<std::string> HubFiles::name_of(const std::string& path) const {
 const std::string& HubFiles::whole(const std::string& name, size_t limit) const {
   if (const auto found = files_.find(name); found != files_.end()) return found->second;
   if (names_.count(name) == 0) fail("holds no " + printable(name, 200));
-  if (is_commit(place_)) {
+  if (is_commit(place_) && !refresh_) {
     if (auto kept = cache_->load(place_, name, limit)) return files_.emplace(name, std::move(*kept)).first->second;
   }
   if (offline_)
     fail(printable(name, 200) + " is not on this machine, and the network is forbidden: run once without that");
   HubReply reply = client().get({{.path = path_on_hub(name), .limit = limit}}).front();
-  if (!reply.ok() || (ends_in(name, ".json") && !is_object(reply.http.body))) {
+  if (!reply.ok() || (ends_in(name, ".json") && !looks_like_object(reply.http.body))) {
     fail(client().explain(reply, id_.repository, id_.revision, printable(name, 200)));
   }
   if (is_commit(place_)) cache_->store(place_, name, reply.http.body);
@@ -379,7 +449,7 @@ const std::string& HubFiles::whole(const std::string& name, size_t limit) const 
 }
 
 bool HubFiles::load_head(const std::string& name) const {
-  if (!is_commit(place_)) return false;
+  if (!is_commit(place_) || refresh_) return false;
   const auto kept = cache_->load(place_, "head-" + name, kHeadLimit);
   if (!kept) return false;
   const size_t line = kept->find('\n');
@@ -397,7 +467,7 @@ void HubFiles::take(const std::string& name, const HubReply& reply, size_t asked
       offset == 0 && reply.http.header("content-range") == "bytes */0") {
     return;  // an empty file
   }
-  if (!reply.ok()) fail(client().explain(reply, id_.repository, id_.revision, shown));
+  if (!reply.ok() || is_web_page(reply)) fail(client().explain(reply, id_.repository, id_.revision, shown));
   const std::string& body = reply.http.body;
   if (reply.http.status == 206) {
     const auto range = content_range(reply.http.header("content-range"));
@@ -490,7 +560,7 @@ const HubFiles::Head& HubFiles::head(const std::string& name, int64_t wanted) co
 
 std::string HubFiles::read_file(const std::string& path, size_t limit) const {
   const auto name = name_of(path);
-  if (!name) return system_.read_file(path, limit);
+  if (!name || local_) return system_.read_file(path, limit);
   const std::string& bytes = whole(*name, limit);
   if (bytes.size() > limit) {
     throw InputError(
@@ -501,12 +571,13 @@ std::string HubFiles::read_file(const std::string& path, size_t limit) const {
 
 bool HubFiles::is_file(const std::string& path) const {
   const auto name = name_of(path);
-  return name ? names_.count(*name) != 0 : system_.is_file(path);
+  if (!name || local_) return (!name || shown(*name)) && system_.is_file(path);
+  return names_.count(*name) != 0 && shown(*name);
 }
 
 bool HubFiles::is_directory(const std::string& path) const {
   const auto name = name_of(path);
-  if (!name) return system_.is_directory(path);
+  if (!name || local_) return system_.is_directory(path);
   if (name->empty()) return true;
   const auto below = names_.lower_bound(*name + "/");
   return below != names_.end() && below->compare(0, name->size() + 1, *name + "/") == 0;
@@ -514,14 +585,14 @@ bool HubFiles::is_directory(const std::string& path) const {
 
 int64_t HubFiles::file_size(const std::string& path) const {
   const auto name = name_of(path);
-  if (!name) return system_.file_size(path);
+  if (!name || local_) return system_.file_size(path);
   if (const auto found = files_.find(*name); found != files_.end()) return static_cast<int64_t>(found->second.size());
   return head(*name, 1).size;
 }
 
 std::string HubFiles::read_range(const std::string& path, int64_t offset, size_t length) const {
   const auto name = name_of(path);
-  if (!name) return system_.read_range(path, offset, length);
+  if (!name || local_) return system_.read_range(path, offset, length);
   if (offset < 0 || length == 0) return {};
   const size_t begin = static_cast<size_t>(offset);
   if (const auto found = files_.find(*name); found != files_.end()) {
@@ -540,11 +611,17 @@ std::string HubFiles::read_range(const std::string& path, int64_t offset, size_t
 
 std::vector<std::string> HubFiles::list(const std::string& path) const {
   const auto name = name_of(path);
-  if (!name) return system_.list(path);
+  if (!name || local_) {
+    std::vector<std::string> names = system_.list(path);
+    if (name)
+      names.erase(std::remove_if(names.begin(), names.end(), [&](const auto& n) { return !shown(n); }), names.end());
+    return names;
+  }
   const std::string before = name->empty() ? std::string() : *name + "/";
   std::set<std::string> out;
   for (auto it = names_.lower_bound(before); it != names_.end() && it->compare(0, before.size(), before) == 0; ++it) {
     const std::string rest = it->substr(before.size());
+    if (!shown(rest)) continue;
     out.insert(rest.substr(0, rest.find('/')));
   }
   return {out.begin(), out.end()};

@@ -17,8 +17,8 @@
 
 namespace vram {
 
-/// A model on the hub: "org/name", "org/name@revision", "org/name/file.gguf", and with "hub:" before it also names
-/// without an organisation.
+/// A model on the hub: "org/name" or "org/name@revision"; with "hub:" before it also names without an organisation and
+/// single files, "hub:org/name/file.gguf".
 struct HubId {
   std::string repository;         ///< "org/name"
   std::string file;               ///< one file of it; empty: the model as a whole
@@ -37,7 +37,8 @@ bool wants_hub(const Job& job);
 /// directory is the system's.
 ///
 /// All files are of one commit. What was fetched is kept by that commit: small files whole, of weights the beginning
-/// that was read. A cache that can't be written is no failure, and said in notes().
+/// that was read. A cache that can't be written is no failure, and said in notes(). Where weights are here in part and
+/// the network is forbidden, they are not seen at all, and the config answers alone.
 class HubFiles : public Environment {
  public:
   /// UnavailableError in one line where the model can't be had, with what to do about it.
@@ -85,13 +86,16 @@ class HubFiles : public Environment {
   bool load_head(const std::string& name) const;
   std::vector<std::string> shards_like(const std::string& name) const;
   std::string path_on_hub(const std::string& name) const;
+  bool weights_are_whole() const;
+  bool shown(const std::string& name) const;
 
   const Environment& system_;
   HubId id_;
   bool offline_ = false, refresh_ = false;
   std::string directory_;
-  std::string place_;   // what names the version: the commit; "etag-..." where the hub tells none; empty: unknown
-  bool local_ = false;  // the directory is one of this machine
+  std::string place_;    // what names the version: the commit; "etag-..." where the hub tells none; empty: unknown
+  bool local_ = false;   // the directory is one of this machine
+  bool hidden_ = false;  // its weights are not all there: the config answers alone
   bool listed_ = false;
   std::set<std::string> names_;
   std::optional<HubClient> client_;

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "api/files.h"
 #include "api/hub.h"
 #include "base/error.h"
 #include "base/units.h"
@@ -20,12 +21,6 @@ constexpr size_t kRowsLimit = size_t{4} << 20;
 
 bool ends_in(std::string_view text, std::string_view ending) {
   return text.size() >= ending.size() && text.substr(text.size() - ending.size()) == ending;
-}
-
-// "./x", "/x", "../x", "x.json": written as a path. Other names are looked up in the catalogue first.
-bool written_as_path(const std::string& name) {
-  return name[0] == '/' || name.rfind("./", 0) == 0 || name.rfind("../", 0) == 0 || name == "." || name == ".." ||
-         ends_in(name, ".json") || ends_in(name, ".yaml") || ends_in(name, ".yml") || ends_in(name, ".toml");
 }
 
 std::string last_part(std::string path) {
@@ -46,7 +41,10 @@ std::optional<int64_t> size_of(const std::string& name) {
     return std::nullopt;
   }
   if (!meant) return std::nullopt;
-  throw InputError({.field = "model", .value = name, .problem = "is no size of a model", .accepted = std::string(unit_help(Unit::count))});
+  throw InputError({.field = "model",
+                    .value = name,
+                    .problem = "is no size of a model",
+                    .accepted = std::string(unit_help(Unit::count))});
 }
 
 std::vector<std::string> hand_fields(const Job& job) {
@@ -71,15 +69,13 @@ std::vector<std::string> hand_fields(const Job& job) {
   if (!near.empty()) {
     if (const CatalogueEntry* e = Catalogue::builtin().find(near)) near = e->id;
   }
-  throw InputError(
-      {.field = "unknown model",
-       .value = name,
-       .accepted =
-           near.empty()
-               ? "a catalogue id, a config.json, a model directory, a hub id such as org/name or a size such as 7B"
-               : "",
-       .near_miss = near,
-       .hint = "vram models lists all"});
+  throw InputError({.field = "unknown model",
+                    .value = name,
+                    .accepted = near.empty() ? "a catalogue id, a config.json, a model directory, a GGUF or "
+                                               "safetensors file, a hub id such as org/name, or a size such as 7B"
+                                             : "",
+                    .near_miss = near,
+                    .hint = "vram models lists all"});
 }
 
 DecoderByHand decoder_of(const Job& job, int64_t parameters) {
@@ -115,7 +111,9 @@ Model read_own_description(const Document& document, const std::string& file, co
   read_job(described, document, file);
   for (const Field& f : fields()) {
     if (f.group != "model" && f.is_set(described)) {
-      throw InputError({.file = file, .field = std::string(f.name), .problem = "does not describe a model",
+      throw InputError({.file = file,
+                        .field = std::string(f.name),
+                        .problem = "does not describe a model",
                         .accepted = "params, layers, hidden, heads, kv_heads, head_dim, ffn, vocab, experts, block"});
     }
   }
@@ -129,37 +127,22 @@ Model read_own_description(const Document& document, const std::string& file, co
   return model;
 }
 
-Model read_file_model(const std::string& path, const Job& job, const Environment& environment) {
-  std::string file = path;
-  std::string name = last_part(path);
-  if (environment.is_directory(path)) {
-    file = path + (path.back() == '/' ? "" : "/") + "config.json";
-    if (!environment.is_file(file)) {
-      throw InputError({.file = path, .problem = "this directory holds no config.json"});
-    }
-  } else if (name == "config.json" && path.find('/') != std::string::npos) {
-    // The directory names the model.
-    const std::string folder = last_part(path.substr(0, path.find_last_of('/')));
-    if (!folder.empty() && folder != "." && folder != "..") name = folder;
+// What a file or directory of this machine or of a hub holds.
+Model read_path(const std::string& path, const Job& job, const Environment& environment) {
+  const bool may_be_ours =
+      ends_in(path, ".json") || ends_in(path, ".yaml") || ends_in(path, ".yml") || ends_in(path, ".toml");
+  if (may_be_ours && !ends_in(path, ".index.json") && environment.is_file(path)) {
+    const Limits limits{.bytes = kConfigLimit, .depth = 64, .values = 1'000'000, .infinity_is_null = true};
+    const Document document = parse_by_name(environment.read_file(path, kConfigLimit), path, limits);
+    if (is_own_description(document)) return read_own_description(document, path, last_part(path), job);
   }
-  // Some published configs hold Infinity (rope bounds), which decides nothing here.
-  const Limits limits{.bytes = kConfigLimit, .depth = 64, .values = 1'000'000, .infinity_is_null = true};
-  const bool other = ends_in(file, ".yaml") || ends_in(file, ".yml") || ends_in(file, ".toml");
-  const std::string bytes = environment.read_file(file, kConfigLimit);
-  const Document config = other ? parse_by_name(bytes, file, limits) : parse_json(bytes, file, limits);
-  if (is_own_description(config)) return read_own_description(config, file, name, job);
-  if (!job.set.empty()) return model_with_changes(config, file, name, job.set);
-  const std::string quant = file.substr(0, file.find_last_of('/') + 1) + "hf_quant_config.json";
-  if (environment.is_directory(path) && environment.is_file(quant)) {
-    return model_from_config(config, parse_json(environment.read_file(quant, kConfigLimit), quant, limits), file, name);
-  }
-  return model_from_config(config, file, name);
+  return model_from_path(path, job.set, environment);
 }
 
 Model read_hub_model(const HubId& id, const Job& job, const Environment& environment) {
   const HubFiles hub(id, job, environment);
   const std::string path = hub.directory() + (id.file.empty() ? "" : "/" + id.file);
-  Model model = read_file_model(path, job, hub);
+  Model model = read_path(path, job, hub);
   model.name = id.repository + (id.file.empty() ? "" : "/" + id.file);
   model.origin = hub.origin();
   model.source = hub.source();
@@ -307,7 +290,7 @@ Model resolve_model(const Job& job, const Environment& environment) {
          .accepted = "--set FIELD=VALUE to change it"});
   }
   if (hub) return read_hub_model(*hub, job, environment);
-  if (!entry) return read_file_model(job.model, job, environment);
+  if (!entry) return read_path(job.model, job, environment);
   const Catalogue& catalogue = Catalogue::builtin();
   if (job.set.empty()) return catalogue.model(*entry);
   Model model = model_with_changes(catalogue.config(*entry), "catalogue:" + std::string(entry->id),

@@ -31,8 +31,9 @@ class Knowledge {
   std::optional<Constants> constants_;
 };
 
-/// The model of a job, for every verb: Job::model is a catalogue id or alias, a config.json, a directory that holds
-/// one, a model of the hub (hub.h), or a size ("7B"); without it, Job::params and the other fields describe a decoder by hand; Job::set changes a
+/// The model of a job, for every verb: Job::model is a catalogue id or alias, a file or directory (api/files.h), a
+/// description in a job file's words (layers, hidden, ...; YAML, TOML or JSON), a model of the hub (api/hub.h), or a size
+/// ("7B"); without it, Job::params and the other fields describe a decoder by hand; Job::set changes a
 /// known one. InputError where there is no model, an unknown one (with a near miss), or fields that contradict each
 /// other.
 Model resolve_model(const Job& job, const Environment& environment);

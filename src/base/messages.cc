@@ -22,6 +22,7 @@ const std::vector<Message>& all_messages() {
 #include "base/messages/hub.def"
 #include "base/messages/man.def"
 #include "base/messages/storage.def"
+#include "base/messages/weights.def"
 #undef VRAM_MESSAGE
   };
   return messages;

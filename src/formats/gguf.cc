@@ -104,7 +104,7 @@ class Cursor {
 
 class Reader {
  public:
-  Reader(const ByteSource& file, TensorList& out) : in_(file), out_(out) {}
+  Reader(const ByteSource& file, FileTensors& out) : in_(file), out_(out) {}
 
   GgufMetadata read() {
     head();
@@ -365,7 +365,7 @@ class Reader {
   }
 
   Cursor in_;
-  TensorList& out_;
+  FileTensors& out_;
   GgufMetadata meta_;
   std::set<std::string, std::less<>> keys_;
   int64_t tensor_count_ = 0, pair_count_ = 0;
@@ -389,7 +389,7 @@ int64_t GgufMetadata::length(std::string_view key) const {
   return -1;
 }
 
-GgufMetadata read_gguf(const ByteSource& file, TensorList& out) { return Reader(file, out).read(); }
+GgufMetadata read_gguf(const ByteSource& file, FileTensors& out) { return Reader(file, out).read(); }
 
 GgufShard gguf_shard(std::string_view name) {
   // "-00001-of-00003.gguf"
@@ -415,7 +415,7 @@ std::string gguf_shard_name(const GgufShard& shard, int64_t number) {
   return fmt::format("{}-{:05}-of-{:05}.gguf", shard.prefix, number, shard.count);
 }
 
-GgufMetadata read_gguf_split(const std::vector<std::unique_ptr<ByteSource>>& files, TensorList& out) {
+GgufMetadata read_gguf_split(const std::vector<std::unique_ptr<ByteSource>>& files, FileTensors& out) {
   GgufMetadata all;
   const auto count = static_cast<int64_t>(files.size());
   std::vector<bool> seen(files.size(), false);

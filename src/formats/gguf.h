@@ -9,7 +9,7 @@
 
 #include "base/document.h"
 #include "formats/bytes.h"
-#include "formats/tensor_list.h"
+#include "formats/file_tensors.h"
 
 namespace vram {
 
@@ -35,7 +35,7 @@ struct GgufMetadata {
 /// the header only, in pieces, and believes no count before the bytes behind it are there. InputError for whatever the
 /// format forbids. Shapes are reversed: rows first, as everywhere here. Sources: docs/gguf.md and src/gguf.cpp of
 /// github.com/ggml-org/ggml.
-GgufMetadata read_gguf(const ByteSource& file, TensorList& out);
+GgufMetadata read_gguf(const ByteSource& file, FileTensors& out);
 
 /// The tensor type of number `id`; null for unknown and for removed ones.
 const Encoding* gguf_encoding(uint32_t id);
@@ -55,6 +55,6 @@ std::string gguf_shard_name(const GgufShard& shard, int64_t number);
 
 /// Reads the files of a split model, given in order; metadata of the first file, completed by the others'. InputError
 /// where they don't belong together: counts, numbers or tensors missing, names in two files.
-GgufMetadata read_gguf_split(const std::vector<std::unique_ptr<ByteSource>>& files, TensorList& out);
+GgufMetadata read_gguf_split(const std::vector<std::unique_ptr<ByteSource>>& files, FileTensors& out);
 
 }  // namespace vram

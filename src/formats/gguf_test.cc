@@ -2,9 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
-
 #include "base/error.h"
 #include "formats/weight_files_test.h"
 
@@ -14,7 +11,7 @@ namespace {
 using made::GgufWriter;
 
 std::string refusal(const std::string& bytes, int64_t size = -1) {
-  TensorList out;
+  FileTensors out;
   try {
     read_gguf(MemoryBytes("f", bytes, size), out);
   } catch (const InputError& error) {
@@ -39,7 +36,7 @@ TEST(Gguf, ReadsEveryVersionAndByteOrder) {
       w.raw("f", 1, w.number(0xff, 1)).raw("g", 11, w.number(~uint64_t{4}, 8)).raw("h", 10, w.number(~uint64_t{0}, 8));
       w.texts("tokens", 1000, "token").text("template", std::string(5000, 'x'));
       w.tensor("x", {256, 3}, "Q4_K", 432).tensor("y", {5}, "F32", 20).tensor("z", {}, "F16", 2);
-      TensorList out;
+      FileTensors out;
       const std::string header = w.header();
       const GgufMetadata meta = read_gguf(MemoryBytes("f", header, w.size()), out);
       EXPECT_EQ(meta.version, version);
@@ -136,60 +133,23 @@ TEST(Gguf, KnowsEveryTensorType) {
 
 // Headers of real models, rebuilt from their published tensor lists: as large as the files, sizes to the last byte.
 TEST(Gguf, RealTensorListsComeOutExact) {
-  std::ifstream list(VRAM_SOURCE_DIR "/data/truth/gguf_tensors.tsv");
-  ASSERT_TRUE(list);
-  std::string line, file;
-  int64_t tensors = 0, elements = 0, bytes = 0, files = 0;
-  GgufWriter w;
-  const auto check = [&] {
-    if (file.empty()) return;
-    TensorList out;
-    const std::string header = w.header();
-    read_gguf(MemoryBytes(file, header, w.size()), out);
+  const auto lists = made::real_lists(VRAM_SOURCE_DIR);
+  EXPECT_EQ(lists.size(), 12u);
+  for (const made::RealList& list : lists) {
+    FileTensors out;
+    const std::string header = list.writer.header();
+    read_gguf(MemoryBytes(list.name, header, list.writer.size()), out);
     int64_t sum = 0, numbers = 0;
     for (const FileTensor& t : out.tensors()) {
       sum += t.bytes;
       numbers += out.elements(t);
     }
-    EXPECT_EQ(static_cast<int64_t>(out.tensors().size()), tensors) << file;
-    EXPECT_EQ(sum, bytes) << file;
-    EXPECT_EQ(out.bytes(), bytes) << file;
-    EXPECT_EQ(numbers, elements) << file;
-    EXPECT_NE(refusal(header, w.size() - 64), "(accepted)") << file;
-    ++files;
-  };
-  while (std::getline(list, line)) {
-    if (line.empty() || line[0] == '#') continue;
-    std::istringstream in(line[0] == '=' ? line.substr(2) : line);
-    if (line[0] == '=') {
-      check();
-      w = GgufWriter();
-      in >> file >> tensors >> elements >> bytes;
-      continue;
-    }
-    std::string name, blocks, ne, type, part;
-    int64_t each = 0;
-    in >> name >> blocks >> ne >> type >> each;
-    std::vector<int64_t> dims;
-    for (std::istringstream s(ne); std::getline(s, part, ',');) dims.push_back(std::stoll(part));
-    const auto encoding = gguf_encoding(type);
-    ASSERT_NE(encoding, nullptr);
-    for (std::istringstream s(blocks); std::getline(s, part, ',');) {
-      if (part == "-") {
-        w.tensor(name, dims, type, each);
-        continue;
-      }
-      const size_t dash = part.find('-');
-      const int first = std::stoi(part);
-      const int last = dash == std::string::npos ? first : std::stoi(part.substr(dash + 1));
-      for (int b = first; b <= last; ++b) {
-        std::string filled = name;
-        w.tensor(filled.replace(filled.find('#'), 1, std::to_string(b)), dims, type, each);
-      }
-    }
+    EXPECT_EQ(static_cast<int64_t>(out.tensors().size()), list.tensors) << list.name;
+    EXPECT_EQ(sum, list.bytes) << list.name;
+    EXPECT_EQ(out.bytes(), list.bytes) << list.name;
+    EXPECT_EQ(numbers, list.elements) << list.name;
+    EXPECT_NE(refusal(header, list.writer.size() - 64), "(accepted)") << list.name;
   }
-  check();
-  EXPECT_EQ(files, 12);
 }
 
 TEST(Gguf, RefusesBrokenFilesInOneLine) {
@@ -303,7 +263,7 @@ std::string split_refusal(const std::vector<GgufWriter>& writers) {
     headers.push_back(w.header());
     files.push_back(std::make_unique<MemoryBytes>("f" + std::to_string(files.size() + 1), headers.back(), w.size()));
   }
-  TensorList out;
+  FileTensors out;
   try {
     const GgufMetadata meta = read_gguf_split(files, out);
     return fmt::format("{} tensors, {} bytes, {}", out.tensors().size(), out.bytes(),

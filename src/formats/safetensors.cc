@@ -57,7 +57,7 @@ struct Range64 {
 
 class Header {
  public:
-  Header(const ByteSource& file, std::string_view text, TensorList& out)
+  Header(const ByteSource& file, std::string_view text, FileTensors& out)
       : file_(file.name()), scan_(text, file_, true), out_(out) {}
 
   // Returns where the last tensor ends.
@@ -207,7 +207,7 @@ class Header {
 
   const std::string& file_;
   JsonScan scan_;
-  TensorList& out_;
+  FileTensors& out_;
   std::vector<Range64> ranges_;
   std::vector<int64_t> shape_;
   std::string_view name_;
@@ -224,7 +224,7 @@ const Encoding* safetensors_encoding(std::string_view dtype) {
   return nullptr;
 }
 
-void read_safetensors(const ByteSource& file, TensorList& out) {
+void read_safetensors(const ByteSource& file, FileTensors& out) {
   const std::string& name = file.name();
   const auto refuse = [&](std::string problem, std::string accepted = {}) {
     throw InputError({.file = name, .problem = std::move(problem), .accepted = std::move(accepted)});
@@ -346,7 +346,7 @@ ShardIndex parse_shard_index(std::string_view text, const std::string& file) {
   return out;
 }
 
-void check_against_index(const ShardIndex& index, const TensorList& tensors, const std::string& index_file) {
+void check_against_index(const ShardIndex& index, const FileTensors& tensors, const std::string& index_file) {
   const auto refuse = [&](std::string_view name, std::string problem) {
     throw InputError({.file = index_file,
                       .field = "tensor",

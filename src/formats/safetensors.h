@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "formats/bytes.h"
-#include "formats/tensor_list.h"
+#include "formats/file_tensors.h"
 
 namespace vram {
 
@@ -15,7 +15,7 @@ namespace vram {
 /// the data. InputError for whatever the format forbids: a header that does not fit the file or is no JSON object,
 /// unknown dtypes, sizes that contradict shape and dtype, holes, overlaps, names that stand there twice, and data
 /// shorter or longer than the tensors. Source: README and tensor.rs of github.com/huggingface/safetensors.
-void read_safetensors(const ByteSource& file, TensorList& out);
+void read_safetensors(const ByteSource& file, FileTensors& out);
 
 /// The encoding of a dtype as headers write it ("BF16", "F8_E4M3"); null for others.
 const Encoding* safetensors_encoding(std::string_view dtype);
@@ -34,6 +34,6 @@ struct ShardIndex {
 ShardIndex parse_shard_index(std::string_view text, const std::string& file);
 
 /// InputError where the index and its files, read in the index's order, name different tensors.
-void check_against_index(const ShardIndex& index, const TensorList& tensors, const std::string& index_file);
+void check_against_index(const ShardIndex& index, const FileTensors& tensors, const std::string& index_file);
 
 }  // namespace vram

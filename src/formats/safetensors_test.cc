@@ -12,7 +12,7 @@ using made::little;
 using made::safetensors;
 
 std::string refusal(const std::string& bytes, int64_t size = -1) {
-  TensorList out;
+  FileTensors out;
   try {
     read_safetensors(MemoryBytes("f", bytes, size), out);
   } catch (const InputError& error) {
@@ -30,7 +30,7 @@ TEST(Safetensors, ReadsNamesShapesAndBytes) {
                   R"("a\u00e9\ud83d\ude00":{"dtype":"BF16","shape":[2,3],"data_offsets":[0,12]},)"
                   R"("z":{"dtype":"F64","shape":[0,4],"data_offsets":[12,12]}}   )",
                   16);
-  TensorList out;
+  FileTensors out;
   read_safetensors(MemoryBytes("f", bytes), out);
   ASSERT_EQ(out.tensors().size(), 3u);
   EXPECT_EQ(out.bytes(), 16);
@@ -77,7 +77,7 @@ TEST(Safetensors, TouchesOnlyTheHeader) {
   for (int i = 0; i < 100; ++i) header.add(fmt::format("t{}", i), "F32", {int64_t{1} << 28}, int64_t{1} << 30);
   const std::string start = header.file_start();
   const Counting file("f", start, static_cast<int64_t>(start.size()) + header.data_bytes());
-  TensorList out;
+  FileTensors out;
   read_safetensors(file, out);
   EXPECT_EQ(out.bytes(), int64_t{100} << 30);
   EXPECT_EQ(file.furthest, static_cast<int64_t>(start.size()));
@@ -190,7 +190,7 @@ TEST(ShardIndex, IsHeldAgainstItsFiles) {
   const auto checked = [](const std::string& text, const std::vector<std::string>& headers) -> std::string {
     try {
       const ShardIndex index = parse_shard_index(text, "i");
-      TensorList out;
+      FileTensors out;
       for (size_t f = 0; f < headers.size(); ++f) {
         std::string name = "m-" + std::to_string(f + 1);
         read_safetensors(MemoryBytes(name, safetensors(headers[f], 1)), out);

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -85,6 +87,11 @@ class GgufWriter {
     for (size_t i = 0; i < entries; ++i) bytes += string(each);
     return raw(key, 9, bytes);
   }
+  /// Puts the metadata of `other` in the place of its own.
+  void take_metadata(const GgufWriter& other) {
+    pairs_ = other.pairs_;
+    pair_count = other.pair_count;
+  }
   /// `ne` in ggml's order. Offsets follow one another unless one is given.
   GgufWriter& tensor(std::string_view name, const std::vector<int64_t>& ne, uint32_t type, int64_t bytes,
                      int64_t offset = -1) {
@@ -121,5 +128,45 @@ class GgufWriter {
   std::string pairs_, tensors_;
   int64_t data_ = 0;
 };
+
+/// A tensor list of data/truth/gguf_tensors.tsv.
+struct RealList {
+  std::string name;
+  int64_t tensors = 0, elements = 0, bytes = 0;  ///< as summed over the published list
+  GgufWriter writer;                             ///< with its tensors and no metadata
+};
+
+inline std::vector<RealList> real_lists(const std::string& source_dir) {
+  std::vector<RealList> out;
+  std::ifstream list(source_dir + "/data/truth/gguf_tensors.tsv");
+  for (std::string line; std::getline(list, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream in(line[0] == '=' ? line.substr(2) : line);
+    if (line[0] == '=') {
+      RealList& next = out.emplace_back();
+      in >> next.name >> next.tensors >> next.elements >> next.bytes;
+      continue;
+    }
+    std::string name, blocks, ne, type, part;
+    int64_t each = 0;
+    in >> name >> blocks >> ne >> type >> each;
+    std::vector<int64_t> dims;
+    for (std::istringstream s(ne); std::getline(s, part, ',');) dims.push_back(std::stoll(part));
+    for (std::istringstream s(blocks); std::getline(s, part, ',');) {
+      if (part == "-") {
+        out.back().writer.tensor(name, dims, type, each);
+        continue;
+      }
+      const size_t dash = part.find('-');
+      const int first = std::stoi(part);
+      const int last = dash == std::string::npos ? first : std::stoi(part.substr(dash + 1));
+      for (int b = first; b <= last; ++b) {
+        std::string filled = name;
+        out.back().writer.tensor(filled.replace(filled.find('#'), 1, std::to_string(b)), dims, type, each);
+      }
+    }
+  }
+  return out;
+}
 
 }  // namespace vram::made

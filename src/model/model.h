@@ -77,6 +77,8 @@ struct Tensor {
   int64_t elements() const;  ///< of one copy; throws OverflowError
   /// Bytes of one copy as stored, quantization included.
   Bytes stored_bytes = 0;
+  /// The format in a weight file ("Q4_K", "F8_E4M3"), of which dtype is the nearest; empty where no file was read.
+  std::string_view stored_as = {};
 };
 
 /// Tensors that occur once (layers empty) or once in each of the named layers.

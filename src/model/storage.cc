@@ -270,7 +270,10 @@ void undo(Model& model) {
                                  [](const Tensor& t) { return t.role == Role::scale && !t.learned; }),
                   tensors.end());
     for (Tensor& t : tensors) {
-      if (!t.linear) continue;
+      // Of a file's packed formats nothing stays, of its plain ones the dtype.
+      const bool packed = !t.stored_as.empty() && t.stored_bytes != dtype_bytes(t.dtype, t.elements());
+      t.stored_as = {};
+      if (!t.linear && !packed) continue;
       t.dtype = model.dtype;
       t.stored_bytes = 0;
     }

@@ -244,7 +244,7 @@ void finish_counts(Model& model) {
     for (Tensor& t : group.tensors) {
       const int64_t copies = checked_mul(group.times(), t.experts);
       const int64_t elements = checked_mul(t.elements(), copies);
-      if (t.stored_bytes == 0) t.stored_bytes = dtype_bytes(t.dtype, t.elements());
+      if (t.stored_bytes == 0 && t.stored_as.empty()) t.stored_bytes = dtype_bytes(t.dtype, t.elements());
       const Bytes bytes = checked_mul(t.stored_bytes, copies);
       c.tensors = checked_add(c.tensors, copies);
       c.stored_elements = checked_add(c.stored_elements, elements);

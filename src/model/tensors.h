@@ -87,7 +87,7 @@ class Assembly {
   std::vector<Key> keys_;
 };
 
-/// Fills Tensor::stored_bytes where it is 0 and Model::counts. Throws OverflowError.
+/// Fills Tensor::stored_bytes where it is 0 and no file told it, and Model::counts. Throws OverflowError.
 void finish_counts(Model& model);
 
 }  // namespace vram::arch

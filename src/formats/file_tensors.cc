@@ -1,4 +1,4 @@
-#include "formats/tensor_list.h"
+#include "formats/file_tensors.h"
 
 #include <algorithm>
 #include <cstring>
@@ -24,13 +24,13 @@ Bytes encoded_bytes(const Encoding& e, int64_t rows, int64_t width) {
   return checked_add(checked_mul(rows, row), e.tensor_bytes);
 }
 
-int64_t TensorList::elements(const FileTensor& t) const {
+int64_t FileTensors::elements(const FileTensor& t) const {
   int64_t n = 1;
   for (int64_t d : shape(t)) n = checked_mul(n, d);
   return n;
 }
 
-uint16_t TensorList::add_file(std::string name) {
+uint16_t FileTensors::add_file(std::string name) {
   if (files_.size() >= kMaxShards) {
     throw InputError({.file = name,
                       .problem = "belongs to a model of too many files",
@@ -40,7 +40,7 @@ uint16_t TensorList::add_file(std::string name) {
   return static_cast<uint16_t>(files_.size() - 1);
 }
 
-const FileTensor* TensorList::find(std::string_view name) const {
+const FileTensor* FileTensors::find(std::string_view name) const {
   if (slots_.empty()) return nullptr;
   const uint32_t hash = hash_of(name);
   const size_t mask = slots_.size() - 1;
@@ -51,7 +51,7 @@ const FileTensor* TensorList::find(std::string_view name) const {
   return nullptr;
 }
 
-std::string_view TensorList::keep(std::string_view name) {
+std::string_view FileTensors::keep(std::string_view name) {
   if (name.size() > block_left_) {
     blocks_.push_back(std::make_unique<char[]>(kBlock));
     block_at_ = blocks_.back().get();
@@ -64,7 +64,7 @@ std::string_view TensorList::keep(std::string_view name) {
   return kept;
 }
 
-void TensorList::grow() {
+void FileTensors::grow() {
   const size_t size = std::max<size_t>(1024, slots_.size() * 2);
   slots_.assign(size, 0);
   for (uint32_t t = 0; t < tensors_.size(); ++t) {
@@ -74,7 +74,7 @@ void TensorList::grow() {
   }
 }
 
-void TensorList::add(std::string_view name, const Encoding& encoding, std::span<const int64_t> shape, Bytes bytes) {
+void FileTensors::add(std::string_view name, const Encoding& encoding, std::span<const int64_t> shape, Bytes bytes) {
   const auto refuse = [&](std::string problem, std::string accepted = {}) {
     throw InputError({.file = files_.back(),
                       .field = "tensor",

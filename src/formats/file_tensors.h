@@ -44,11 +44,11 @@ inline constexpr size_t kMaxRank = 16;
 inline constexpr size_t kMaxShards = 10'000;
 
 /// The tensors of one model's weight files, in the files' order. Names are unique; shapes have rows first ([out, in]).
-class TensorList {
+class FileTensors {
  public:
-  TensorList() = default;
-  TensorList(TensorList&&) = default;
-  TensorList& operator=(TensorList&&) = default;
+  FileTensors() = default;
+  FileTensors(FileTensors&&) = default;
+  FileTensors& operator=(FileTensors&&) = default;
 
   const std::vector<FileTensor>& tensors() const { return tensors_; }
   const std::vector<std::string>& files() const { return files_; }

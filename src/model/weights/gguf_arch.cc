@@ -1,0 +1,113 @@
+#include "model/weights/gguf_arch.h"
+
+namespace vram::arch {
+namespace {
+
+constexpr std::string_view kGelu = "gelu_pytorch_tanh";
+
+// Architecture names and window patterns: llama-arch.cpp and llama-model.cpp of github.com/ggml-org/llama.cpp.
+constexpr GgufArch kArchs[] = {
+    {"llama", "llama", "silu"},
+    {"llama4", "llama4_text", "silu", 4, 8192, true},
+    {"deci", "nemotron-nas", "silu"},
+    {"mistral3", "ministral3", "silu"},
+    {"baichuan", "baichuan", "silu"},
+    {"xverse", "xverse", "silu"},
+    {"internlm2", "internlm2", "silu"},
+    {"orion", "orion", "silu"},
+    {"minicpm", "minicpm", "silu"},
+    {"minicpm3", "minicpm3", "silu"},
+    {"smollm3", "smollm3", "silu"},
+    {"granite", "granite", "silu"},
+    {"granitemoe", "granitemoe", "silu"},
+    {"granitehybrid", "granitemoehybrid", "silu"},
+    {"olmo", "olmo", "silu"},
+    {"olmo2", "olmo2", "silu", 4},
+    {"olmoe", "olmoe", "silu"},
+    {"command-r", "cohere", "silu"},
+    {"cohere2", "cohere2", "silu", 4},
+    {"stablelm", "stablelm", "silu"},
+    {"exaone", "exaone", "silu"},
+    {"exaone4", "exaone4", "silu", 4},
+    {"ernie4_5", "ernie4_5", "silu"},
+    {"ernie4_5-moe", "ernie4_5_moe", "silu"},
+    {"hunyuan-dense", "hunyuan_v1_dense", "silu"},
+    {"hunyuan-moe", "hunyuan_v1_moe", "silu"},
+    {"seed_oss", "seed_oss", "silu"},
+    {"bitnet", "bitnet", "relu2"},
+    {"arcee", "arcee", "relu2"},
+    {"nemotron", "nemotron", "relu2"},
+    {"nemotron_h", "nemotron_h", "relu2"},
+    {"nemotron_h_moe", "nemotron_h", "relu2"},
+    {"qwen", "qwen", "silu"},
+    {"qwen2", "qwen2", "silu"},
+    {"qwen2vl", "qwen2_vl", "silu"},
+    {"qwen2moe", "qwen2_moe", "silu"},
+    {"qwen3", "qwen3", "silu"},
+    {"qwen3moe", "qwen3_moe", "silu"},
+    {"qwen3vl", "qwen3_vl", "silu"},
+    {"qwen3vlmoe", "qwen3_vl_moe", "silu"},
+    {"qwen3next", "qwen3_next", "silu"},
+    {"qwen35", "qwen3_5", "silu"},
+    {"qwen35moe", "qwen3_5_moe", "silu"},
+    {"gemma", "gemma", kGelu},
+    {"gemma2", "gemma2", kGelu, 2, 4096},
+    {"gemma3", "gemma3_text", kGelu, 6, 1024},
+    {"gemma3n", "gemma3n_text", kGelu, 5, 512},
+    {"gemma4", "gemma4_text", kGelu, 6, 1024},
+    {"phi2", "phi", "gelu_new"},
+    {"phi3", "phi3", "silu"},
+    {"phimoe", "phimoe", "silu"},
+    {"chatglm", "chatglm", "silu"},
+    {"glm4", "glm4", "silu"},
+    {"glm4moe", "glm4_moe", "silu"},
+    {"deepseek", "deepseek", "silu"},
+    {"deepseek2", "deepseek_v3", "silu"},
+    {"glm-dsa", "glm_moe_dsa", "silu"},
+    {"kimi-linear", "kimi_linear", "silu"},
+    {"plm", "plm", "relu2"},
+    {"dbrx", "dbrx", "silu"},
+    {"grok", "grok", "gelu"},
+    {"gpt-oss", "gpt_oss", "silu", 2, 128},
+    {"minimax-m2", "minimax_m2", "silu"},
+    {"dots1", "dots1", "silu"},
+    {"bailingmoe", "bailing_moe", "silu"},
+    {"bailingmoe2", "bailing_moe_v2", "silu"},
+    {"smallthinker", "smallthinker", "relu", 4},
+    {"mimo2", "mimo_v2_flash", "silu"},
+    {"step35", "step3p5", "silu"},
+    {"arctic", "arctic", "silu"},
+    {"gpt2", "gpt2", "gelu_new"},
+    {"gptj", "gptj", "gelu_new"},
+    {"gptneox", "gpt_neox", "gelu"},
+    {"starcoder", "gpt_bigcode", kGelu},
+    {"starcoder2", "starcoder2", kGelu},
+    {"bloom", "bloom", "gelu"},
+    {"mpt", "mpt", "gelu"},
+    {"falcon", "falcon", "gelu"},
+    {"codeshell", "codeshell", "gelu"},
+    {"refact", "refact", "silu"},
+    {"plamo", "plamo", "silu"},
+    {"jais", "jais", "silu"},
+    {"mamba", "mamba", "silu"},
+    {"mamba2", "mamba2", "silu"},
+    {"jamba", "jamba", "silu"},
+    {"falcon-h1", "falcon_h1", "silu"},
+    {"lfm2", "lfm2", "silu"},
+    {"lfm2moe", "lfm2_moe", "silu"},
+    {"rwkv6", "rwkv6", "relu2"},
+    {"rwkv7", "rwkv7", "relu2"},
+    {"openelm", "openelm", "silu"},
+    {"bert", "bert", "gelu"},
+};
+
+}  // namespace
+
+const GgufArch* find_gguf_arch(std::string_view name) {
+  for (const GgufArch& a : kArchs) {
+    if (a.name == name) return &a;
+  }
+  return nullptr;
+}
+
+}  // namespace vram::arch
