@@ -15,7 +15,6 @@
 namespace vram {
 namespace {
 
-constexpr std::string_view kPrefix = "hub:";
 constexpr size_t kConfigLimit = size_t{16} << 20;
 constexpr size_t kListingLimit = size_t{32} << 20;
 // Most safetensors headers fit into this, so that one request suffices; what is larger is read in doubling steps.
@@ -23,8 +22,6 @@ constexpr size_t kFirstRead = size_t{128} << 10;
 constexpr size_t kLongestStep = size_t{64} << 20;
 constexpr size_t kHeadLimit = size_t{512} << 20;
 constexpr size_t kMostNames = 200'000;
-constexpr size_t kLongestPart = 96;  // of an id, as the hub allows
-constexpr size_t kLongestRevision = 200;
 
 bool ends_in(std::string_view text, std::string_view ending) {
   return text.size() >= ending.size() && text.substr(text.size() - ending.size()) == ending;
@@ -35,56 +32,6 @@ bool is_true(const Environment& environment, const char* name) {
   std::transform(value.begin(), value.end(), value.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   return value == "1" || value == "ON" || value == "YES" || value == "TRUE";
-}
-
-// The hub's own rule for the parts of an id.
-bool is_part(std::string_view part) {
-  if (part.empty() || part.size() > kLongestPart) return false;
-  const auto edge = [](char c) { return c == '-' || c == '.'; };
-  if (edge(part.front()) || edge(part.back()) || ends_in(part, ".git")) return false;
-  if (part.find("--") != std::string_view::npos || part.find("..") != std::string_view::npos) return false;
-  return std::all_of(part.begin(), part.end(), [](unsigned char c) {
-    return c < 0x80 && (std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.');
-  });
-}
-
-// A path inside a repository that stays there.
-bool is_inside(std::string_view path) {
-  if (path.empty() || path.size() > 1000 || path.front() == '/' || path.back() == '/') return false;
-  for (size_t begin = 0; begin <= path.size();) {
-    const size_t end = std::min(path.find('/', begin), path.size());
-    const std::string_view part = path.substr(begin, end - begin);
-    if (part.empty() || part == "." || part == "..") return false;
-    begin = end + 1;
-  }
-  return std::all_of(path.begin(), path.end(), [](unsigned char c) { return c >= ' ' && c != 0x7f && c != '\\'; });
-}
-
-bool is_revision(std::string_view text) {
-  if (text.size() > kLongestRevision || !is_inside(text) || text.front() == '-') return false;
-  return std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return c < 0x80 && (std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '/');
-  });
-}
-
-// "org/name/file" -> id; nothing where a part is impossible.
-std::optional<HubId> split(std::string_view text, bool insisted) {
-  const size_t first = text.find('/');
-  HubId id;
-  if (first == std::string_view::npos) {
-    if (!insisted || !is_part(text)) return std::nullopt;
-    id.repository = text;
-    return id;
-  }
-  const size_t second = text.find('/', first + 1);
-  const std::string_view name = text.substr(first + 1, second == std::string_view::npos ? second : second - first - 1);
-  if (!is_part(text.substr(0, first)) || !is_part(name)) return std::nullopt;
-  id.repository = text.substr(0, second);
-  if (second == std::string_view::npos) return id;
-  // Without "hub:" a longer path is a misspelt one of this machine.
-  id.file = text.substr(second + 1);
-  if (!insisted || !is_inside(id.file)) return std::nullopt;
-  return id;
 }
 
 // Names of the files of a listing; nothing where this is no listing.
@@ -102,7 +49,7 @@ std::optional<std::vector<std::string>> names_in(const std::string& json, std::s
   std::vector<std::string> names;
   for (const Document& sibling : siblings->array()) {
     const Document* name = sibling.find("rfilename");
-    if (name && name->is_string() && is_inside(name->string()) && names.size() < kMostNames) {
+    if (name && name->is_string() && is_inside_repository(name->string()) && names.size() < kMostNames) {
       names.push_back(name->string());
     }
   }
@@ -162,7 +109,8 @@ std::set<std::string> lines_of(const std::string& text) {
   std::set<std::string> out;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
-    if (is_inside(std::string_view(text).substr(begin, end - begin))) out.insert(text.substr(begin, end - begin));
+    if (is_inside_repository(std::string_view(text).substr(begin, end - begin)))
+      out.insert(text.substr(begin, end - begin));
     begin = end + 1;
   }
   return out;
@@ -201,42 +149,6 @@ std::string catalogue_neighbour(const std::string& name) {
 
 }  // namespace
 
-bool wants_hub(const Job& job) { return job.model.rfind(kPrefix, 0) == 0 || job.revision.has_value(); }
-
-std::optional<HubId> hub_id(const Job& job) {
-  const bool insisted = job.model.rfind(kPrefix, 0) == 0;
-  std::string text = job.model.substr(insisted ? kPrefix.size() : 0);
-  std::optional<std::string> revision = job.revision;
-  const size_t at = text.find('@');
-  const bool tagged = at != std::string::npos;
-  const std::string tag = tagged ? text.substr(at + 1) : std::string();
-  text = text.substr(0, at);
-  auto id = split(text, insisted);
-  if (!id && insisted) {
-    throw InputError({.field = "model",
-                      .value = job.model,
-                      .problem = "is no id of the hub",
-                      .accepted = "hub:ORG/NAME, hub:ORG/NAME@REVISION, hub:ORG/NAME/FILE"});
-  }
-  if (!id) return std::nullopt;
-  if (tagged && revision && *revision != tag) {
-    throw InputError({.field = "--revision",
-                      .value = *revision,
-                      .problem = fmt::format("is a second revision beside '{}'", printable(tag))});
-  }
-  if (tagged) revision = tag;
-  if (revision) {
-    if (!is_revision(*revision)) {
-      throw InputError({.field = tagged ? "revision" : "--revision",
-                        .value = *revision,
-                        .problem = "is no revision",
-                        .accepted = "a branch, a tag or a commit"});
-    }
-    id->revision = *revision;
-  }
-  return id;
-}
-
 HubFiles::HubFiles(HubId id, const Job& job, const Environment& system) : system_(system), id_(std::move(id)) {
   const bool forbidden = is_true(system, "HF_HUB_OFFLINE") || is_true(system, "TRANSFORMERS_OFFLINE");
   offline_ = job.offline || forbidden;
@@ -262,7 +174,7 @@ HubFiles::HubFiles(HubId id, const Job& job, const Environment& system) : system
       names_.clear();
     }
   }
-  directory_ = std::string(kPrefix) + id_.repository;
+  directory_ = std::string(kHubPrefix) + id_.repository;
   if (!client_) client_.emplace(system);
   cache_ = std::make_unique<HubCache>(system, client_->server(), id_.repository);
   if (!refresh_ && from_own_cache()) {

@@ -11,26 +11,12 @@
 
 #include "api/hub_cache.h"
 #include "api/hub_client.h"
+#include "api/hub_id.h"
 #include "base/environment.h"
 #include "base/messages.h"
 #include "job/job.h"
 
 namespace vram {
-
-/// A model on the hub: "org/name" or "org/name@revision"; with "hub:" before it also names without an organisation and
-/// single files, "hub:org/name/file.gguf".
-struct HubId {
-  std::string repository;         ///< "org/name"
-  std::string file;               ///< one file of it; empty: the model as a whole
-  std::string revision = "main";  ///< branch, tag or commit
-};
-
-/// The hub's model that `job` names; nothing where Job::model has another form. InputError for "hub:" before an
-/// impossible id, and for an impossible or second revision.
-std::optional<HubId> hub_id(const Job& job);
-
-/// Whether the job insists on the hub although the catalogue may know the model: "hub:", or a revision.
-bool wants_hub(const Job& job);
 
 /// A repository of the hub as a directory of files, of which only what is asked for is fetched. It is looked for in the
 /// Hugging Face cache, in this program's own, and then, unless that is forbidden, on the hub. Everything outside the
