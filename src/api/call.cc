@@ -2,19 +2,26 @@
 
 #include <fmt/format.h>
 
+#include "api/check.h"
+#include "api/diff.h"
 #include "api/fit.h"
 #include "api/gpus.h"
 #include "api/models.h"
 #include "api/serve.h"
+#include "api/sheet.h"
+#include "api/tiers.h"
 #include "api/train.h"
 
 namespace vram {
 namespace {
 
 struct Question {
-  Job job;
+  Job job, other;
+  bool has_other = false;
+  std::string of;
   std::vector<std::string> words, compare;
-  bool tensors = false;
+  bool tensors = false, list = false;
+  std::string claim;
 };
 
 Exit exit_of(bool yes) { return yes ? Exit::yes : Exit::no; }
@@ -35,20 +42,52 @@ Reply serve(const Question& q, const Knowledge& k) {
   return {a.exit(), to_json(a)};
 }
 
+Reply sheet(const Question& q, const Knowledge& k) {
+  const SheetAnswer a = answer_sheet(q.job, k);
+  return {a.exit(), to_json(a)};
+}
+
+Reply diff(const Question& q, const Knowledge& k) {
+  if (!q.has_other)
+    throw InputError({.file = "request", .field = "other", .problem = "is missing", .accepted = "a second job"});
+  DiffRequest request{.a = q.job, .b = q.other, .name_a = "job", .name_b = "other", .of = std::nullopt};
+  if (q.of == "train" || q.of == "serve") {
+    request.of = q.of == "train" ? DiffOf::train : DiffOf::serve;
+  } else if (!q.of.empty()) {
+    throw InputError(
+        {.file = "request", .field = "of", .value = q.of, .problem = "is not known", .accepted = "train or serve"});
+  }
+  const DiffAnswer a = answer_diff(request, k);
+  return {a.exit(), to_json(a)};
+}
+
+Reply tiers(const Question& q, const Knowledge& k) {
+  const TiersAnswer a = answer_tiers(q.job, k);
+  return {a.exit(), to_json(a)};
+}
+
 Reply models(const Question& q, const Knowledge& k) {
   if (has_model(q.job)) return {Exit::yes, to_json(answer_model(q.job, k), q.tensors)};
   return {Exit::yes, to_json(answer_models(q.words))};
 }
 
 Reply list_gpus(const Question& q, const Knowledge& k) {
-  return {Exit::yes, to_json(gpus({.words = q.words, .compare = q.compare}, k.environment(), k.devices(), k.constants()))};
+  return {Exit::yes,
+          to_json(gpus({.words = q.words, .compare = q.compare}, k.environment(), k.devices(), k.constants()))};
+}
+
+Reply check(const Question& q, const Knowledge& k) {
+  if (q.list) return {Exit::yes, to_json(ClaimBook::builtin())};
+  const CheckAnswer a = answer_check(q.claim, k);
+  return {a.exit(), to_json(a)};
 }
 
 struct Row {
   std::string_view name;
   Reply (*answer)(const Question&, const Knowledge&);
 };
-constexpr Row kVerbs[] = {{"fit", fit}, {"train", train}, {"serve", serve}, {"models", models}, {"gpus", list_gpus}};
+constexpr Row kVerbs[] = {{"fit", fit},     {"train", train}, {"serve", serve},   {"sheet", sheet},    {"diff", diff},
+                          {"tiers", tiers}, {"check", check}, {"models", models}, {"gpus", list_gpus}};
 
 }  // namespace
 
@@ -60,23 +99,33 @@ Reply call(const Document& request, const Knowledge& knowledge) {
     read_job(q.job, *job, "request");
     check_job(q.job);
   }
+  if (const Document* other = fields.find({"other"})) {
+    read_job(q.other, *other, "request");
+    check_job(q.other);
+    q.has_other = true;
+  }
+  q.of = fields.string_or({"of"}, "");
   q.words = fields.strings({"words"}).value_or(std::vector<std::string>{});
   q.compare = fields.strings({"compare"}).value_or(std::vector<std::string>{});
   q.tensors = fields.boolean_or({"tensors"}, false);
+  q.claim = fields.string_or({"claim"}, {});
+  q.list = fields.boolean_or({"list"}, false);
   const auto unknown = fields.unused();
   if (!unknown.empty()) {
-    fields.refuse(unknown.front(), "is not known", "verb, job, words, compare, tensors");
+    fields.refuse(unknown.front(), "is not known", "verb, job, other, of, words, compare, tensors, claim, list");
   }
   std::vector<std::string_view> names;
   for (const Row& row : kVerbs) {
     if (row.name == verb) return row.answer(q, knowledge);
     names.push_back(row.name);
   }
+  std::string accepted;
+  for (std::string_view name : names) accepted += (accepted.empty() ? "" : ", ") + std::string(name);
   throw InputError({.file = "request",
                     .field = "verb",
                     .value = verb,
                     .problem = "is not known",
-                    .accepted = "fit, train, serve, models, gpus",
+                    .accepted = accepted,
                     .near_miss = near_miss(verb, names)});
 }
 

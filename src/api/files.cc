@@ -183,8 +183,7 @@ Model read_gguf_model(const Folder& folder, const std::string& name) {
   }
   FileTensors tensors;
   const GgufMetadata meta = read_gguf_split(files, tensors);
-  const std::string label =
-      shard.count > 0 ? shard.prefix : name.substr(0, name.size() - (ends_in(name, ".gguf") ? 5 : 0));
+  const std::string label = shard.count > 0 ? shard.prefix : name.substr(0, name.size() - (ends_in(name, ".gguf") ? 5 : 0));
   return model_from_gguf(meta, tensors, folder.at(names.front()), label);
 }
 
@@ -193,7 +192,7 @@ Model read_config_model(const Folder& folder, const std::string& name, const std
   const std::string file = folder.at(name);
   // Some published configs hold Infinity (rope bounds), which decides nothing here.
   const Limits limits{.bytes = kConfigLimit, .depth = 64, .values = 1'000'000, .infinity_is_null = true};
-  const Document config = parse_by_name(folder.environment().read_file(file, kConfigLimit), file, limits);
+  const Document config = parse_json(folder.environment().read_file(file, kConfigLimit), file, limits);
   if (!changes.empty()) return model_with_changes(config, file, label, changes);
   constexpr const char* kQuant = "hf_quant_config.json";
   if (beside && folder.has(kQuant)) {
@@ -286,10 +285,10 @@ Model read_directory(const Folder& folder, const std::vector<std::string>& chang
     throw InputError({.file = folder.path(), .problem = "holds a LoRA adapter", .accepted = "its base model"});
   }
   if (pickle != names.end()) {
-    throw InputError(
-        {.file = folder.path(),
-         .problem = fmt::format("holds PyTorch checkpoints alone ({}), which are not opened", printable(*pickle, 80)),
-         .accepted = std::string(kAccepted)});
+    throw InputError({.file = folder.path(),
+                      .problem = fmt::format("holds PyTorch checkpoints alone ({}), which are not opened",
+                                             printable(*pickle, 80)),
+                      .accepted = std::string(kAccepted)});
   }
   throw InputError({.file = folder.path(),
                     .problem = "this directory holds no config.json and no weights",
@@ -300,8 +299,7 @@ Model read_directory(const Folder& folder, const std::vector<std::string>& chang
 
 bool written_as_path(const std::string& name) {
   return name[0] == '/' || begins_with(name, "./") || begins_with(name, "../") || name == "." || name == ".." ||
-         ends_in(name, ".json") || ends_in(name, ".yaml") || ends_in(name, ".yml") || ends_in(name, ".toml") ||
-         ends_in(name, ".gguf") || ends_in(name, ".safetensors");
+         ends_in(name, ".json") || ends_in(name, ".yaml") || ends_in(name, ".yml") || ends_in(name, ".toml") || ends_in(name, ".gguf") || ends_in(name, ".safetensors");
 }
 
 Model model_from_path(const std::string& path, const std::vector<std::string>& changes,
@@ -311,8 +309,8 @@ Model model_from_path(const std::string& path, const std::vector<std::string>& c
   }
   const Folder folder(folder_of(path), environment);
   const std::string name = path.substr(folder.path().size());
-  const bool is_gguf = ends_in(name, ".gguf") || (!ends_in(name, ".json") && environment.is_file(path) &&
-                                                  environment.read_range(path, 0, 4) == "GGUF");
+  const bool is_gguf = ends_in(name, ".gguf") ||
+                       (!ends_in(name, ".json") && environment.is_file(path) && environment.read_range(path, 0, 4) == "GGUF");
   if (is_gguf) {
     if (!changes.empty()) {
       throw InputError({.field = "--set",
@@ -338,8 +336,9 @@ Model model_from_path(const std::string& path, const std::vector<std::string>& c
     return read_weights_model(folder, {{}, name, false}, label_of(folder.path(), name), changes);
   }
   if (is_pickle(name)) {
-    throw InputError(
-        {.file = path, .problem = "is a PyTorch checkpoint, which is not opened", .accepted = std::string(kAccepted)});
+    throw InputError({.file = path,
+                      .problem = "is a PyTorch checkpoint, which is not opened",
+                      .accepted = std::string(kAccepted)});
   }
   // The directory names the model.
   return read_config_model(folder, name, name == "config.json" ? label_of(folder.path(), name) : name, changes, false);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <stdexcept>
 #include <string_view>
 
 #include "base/checked.h"
@@ -236,6 +237,7 @@ FitRow train_row(const Model& model, const Machine& machine, const Job& base, co
     row.how.push_back({model.shape_known ? "fit.no_setting" : "fit.no_shapes", {}});
     return row;
   }
+  row.job = tried->job;
   row.needed = tried->peak.device;
   row.room = usable - row.needed;
   row.host_per_node = tried->host_per_node(machine);
@@ -271,6 +273,7 @@ FitRow serve_row(const Model& model, const Machine& machine, const Job& base, co
   if (!job.weights_dtype) job.weights_dtype = dtype;
   if (!job.context) job.context = std::min<int64_t>(8192, model.max_positions > 0 ? model.max_positions : 8192);
   row.context = *job.context;
+  row.job = job;
   row.command = fmt::format("vram serve{} --on {}{}", model_words(base), shell(base.on), options_of(job, Verb::serve));
   try {
     const ServeBrief a = serve_brief(model, machine, job, constants);
@@ -324,6 +327,18 @@ constexpr std::string_view kServeDtypes[] = {"bf16", "fp8", "int4"};
 
 }  // namespace
 
+FitRow fit_row(const Model& model, const Machine& machine, const Job& base, std::string_view id,
+               const Constants& constants) {
+  constexpr std::string_view kServe = "serve_";
+  if (id.substr(0, kServe.size()) == kServe) {
+    return serve_row(model, machine, base, std::string(id.substr(kServe.size())), constants);
+  }
+  for (const Aim& task : tasks()) {
+    if (task.id == id) return train_row(model, machine, base, task, constants);
+  }
+  throw std::logic_error("no row " + std::string(id));
+}
+
 bool FitAnswer::any() const {
   return std::any_of(rows.begin(), rows.end(), [](const FitRow& r) { return r.fits; });
 }
@@ -367,6 +382,21 @@ FitAnswer answer_fit(const Job& job, const Knowledge& knowledge) {
     a.movers = answer_train(trained, a.machine, full, knowledge).movers;
   }
   return a;
+}
+
+std::optional<Job> settled(const Model& model, const Machine& machine, const Job& job, const Constants& constants) {
+  // The job's own task, stack and offload: nothing but the layout is chosen.
+  const Aim aim{"", job.task.value_or("full"), job.offload, std::nullopt};
+  Job base = job;
+  if (!job.sequence && model.learned_positions && model.max_positions > 0)
+    base.sequence = std::min<int64_t>(4096, model.max_positions);
+  const Rules rules = stack_rules(job.stack.value_or("generic"), constants);
+  const auto tried = try_task(model, machine, base, aim, rules, constants);
+  if (!tried) return std::nullopt;
+  Job out = tried->job;
+  out.task = job.task;
+  if (tried->setting.zero == 0 && !job.zero) out.zero.reset();
+  return out;
 }
 
 LargestAnswer answer_largest(const Job& job, const Knowledge& knowledge) {

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/resolve.h"
@@ -22,6 +23,7 @@ struct FitRow {
   bool host_lacks = false;             ///< the hosts have less than that
   std::vector<Note> how;               ///< the setting, one clause each
   std::string command;                 ///< the verb and options that show this setting's account
+  Job job;                             ///< the same as a job: answering it gives the account of this row
   std::optional<int64_t> cards_needed; ///< where it does not fit: the smallest number of such cards on which it does
   // serving
   int64_t concurrency = 0, context = 0, longest_context = 0, cards_used = 0;
@@ -43,6 +45,11 @@ struct FitAnswer {
 /// without offload, pre-training. Fields that the job sets are kept in every row.
 FitAnswer answer_fit(const Job& job, const Knowledge& knowledge);
 
+/// One row alone: id is "serve_" and a weights dtype ("serve_bf16"), or one of qlora, lora, full, full_offload and
+/// pretrain. A setting that `base` names is kept. std::logic_error for other ids.
+FitRow fit_row(const Model& model, const Machine& machine, const Job& base, std::string_view id,
+               const Constants& constants);
+
 /// The largest catalogue models for each task on a machine.
 struct LargestRow {
   std::string id;                      ///< as FitRow::id
@@ -60,6 +67,10 @@ struct LargestAnswer {
   std::vector<LargestRow> rows;
 };
 LargestAnswer answer_largest(const Job& job, const Knowledge& knowledge);
+
+/// The training job with what it leaves open of sharding, recompute and tensor and pipeline sizes set the least
+/// intrusive way that fits, or the way that needs least memory where none fits. Nothing where no way is valid.
+std::optional<Job> settled(const Model& model, const Machine& machine, const Job& job, const Constants& constants);
 
 Document to_json(const FitAnswer& answer);
 Document to_json(const LargestAnswer& answer);

@@ -15,17 +15,13 @@
 namespace vram {
 namespace {
 
-constexpr size_t kConfigLimit = size_t{16} << 20;
 constexpr int64_t kGptPositions = 2048;  // of GPT-3; what a decoder by hand has unless told otherwise
 constexpr size_t kRowsLimit = size_t{4} << 20;
 
+constexpr size_t kConfigLimit = size_t{16} << 20;
+
 bool ends_in(std::string_view text, std::string_view ending) {
   return text.size() >= ending.size() && text.substr(text.size() - ending.size()) == ending;
-}
-
-std::string last_part(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path.substr(path.find_last_of('/') + 1);
 }
 
 // "7B", "1.5T", "350M": a size and nothing else. "7b" in a name such as "mistral-7b" does not count.
@@ -41,10 +37,7 @@ std::optional<int64_t> size_of(const std::string& name) {
     return std::nullopt;
   }
   if (!meant) return std::nullopt;
-  throw InputError({.field = "model",
-                    .value = name,
-                    .problem = "is no size of a model",
-                    .accepted = std::string(unit_help(Unit::count))});
+  throw InputError({.field = "model", .value = name, .problem = "is no size of a model", .accepted = std::string(unit_help(Unit::count))});
 }
 
 std::vector<std::string> hand_fields(const Job& job) {
@@ -69,13 +62,14 @@ std::vector<std::string> hand_fields(const Job& job) {
   if (!near.empty()) {
     if (const CatalogueEntry* e = Catalogue::builtin().find(near)) near = e->id;
   }
-  throw InputError({.field = "unknown model",
-                    .value = name,
-                    .accepted = near.empty() ? "a catalogue id, a config.json, a model directory, a GGUF or "
-                                               "safetensors file, a hub id such as org/name, or a size such as 7B"
-                                             : "",
-                    .near_miss = near,
-                    .hint = "vram models lists all"});
+  throw InputError(
+      {.field = "unknown model",
+       .value = name,
+       .accepted = near.empty() ? "a catalogue id, a config.json, a model directory, a GGUF or safetensors file, a hub id such "
+                                  "as org/name, or a size such as 7B"
+                                : "",
+       .near_miss = near,
+       .hint = "vram models lists all"});
 }
 
 DecoderByHand decoder_of(const Job& job, int64_t parameters) {
@@ -111,9 +105,7 @@ Model read_own_description(const Document& document, const std::string& file, co
   read_job(described, document, file);
   for (const Field& f : fields()) {
     if (f.group != "model" && f.is_set(described)) {
-      throw InputError({.file = file,
-                        .field = std::string(f.name),
-                        .problem = "does not describe a model",
+      throw InputError({.file = file, .field = std::string(f.name), .problem = "does not describe a model",
                         .accepted = "params, layers, hidden, heads, kv_heads, head_dim, ffn, vocab, experts, block"});
     }
   }
@@ -127,22 +119,24 @@ Model read_own_description(const Document& document, const std::string& file, co
   return model;
 }
 
-// What a file or directory of this machine or of a hub holds.
-Model read_path(const std::string& path, const Job& job, const Environment& environment) {
-  const bool may_be_ours =
-      ends_in(path, ".json") || ends_in(path, ".yaml") || ends_in(path, ".yml") || ends_in(path, ".toml");
-  if (may_be_ours && !ends_in(path, ".index.json") && environment.is_file(path)) {
-    const Limits limits{.bytes = kConfigLimit, .depth = 64, .values = 1'000'000, .infinity_is_null = true};
-    const Document document = parse_by_name(environment.read_file(path, kConfigLimit), path, limits);
-    if (is_own_description(document)) return read_own_description(document, path, last_part(path), job);
-  }
-  return model_from_path(path, job.set, environment);
+// Files that people write: a description in our own words, or a config in YAML or TOML. All others are configs and
+// weights as published.
+Model read_file_model(const std::string& path, const Job& job, const Environment& environment) {
+  const bool written = ends_in(path, ".yaml") || ends_in(path, ".yml") || ends_in(path, ".toml");
+  const bool json = ends_in(path, ".json") && !ends_in(path, ".index.json");
+  if (!(written || json) || !environment.is_file(path)) return model_from_path(path, job.set, environment);
+  const Limits limits{.bytes = kConfigLimit, .depth = 64, .values = 1'000'000, .infinity_is_null = true};
+  const Document document = parse_by_name(environment.read_file(path, kConfigLimit), path, limits);
+  const std::string name = path.substr(path.find_last_of('/') + 1);
+  if (is_own_description(document)) return read_own_description(document, path, name, job);
+  if (json) return model_from_path(path, job.set, environment);
+  return job.set.empty() ? model_from_config(document, path, name) : model_with_changes(document, path, name, job.set);
 }
 
 Model read_hub_model(const HubId& id, const Job& job, const Environment& environment) {
   const HubFiles hub(id, job, environment);
   const std::string path = hub.directory() + (id.file.empty() ? "" : "/" + id.file);
-  Model model = read_path(path, job, hub);
+  Model model = read_file_model(path, job, hub);
   model.name = id.repository + (id.file.empty() ? "" : "/" + id.file);
   model.origin = hub.origin();
   model.source = hub.source();
@@ -240,15 +234,20 @@ void Knowledge::add_rows(const std::string& file) {
   const Document rows = parse_toml(toml, file);
   const bool has_devices = rows.find("device") != nullptr;
   const bool has_constants = rows.find("constant") != nullptr;
-  if (has_devices == has_constants) {
+  const bool has_tiers = rows.find("disk") != nullptr || rows.find("store") != nullptr;
+  const int kinds = static_cast<int>(has_devices) + static_cast<int>(has_constants) + static_cast<int>(has_tiers);
+  if (kinds != 1) {
     throw InputError({.file = file,
-                      .problem = has_devices ? "holds both devices and constants" : "holds no rows",
-                      .accepted = "[[device]] tables, or [[constant]] tables in a file of their own"});
+                      .problem = kinds > 1 ? "holds rows of several kinds" : "holds no rows",
+                      .accepted = "[[device]] tables, [[constant]] tables, or [[disk]] and [[store]] tables, each in a "
+                                  "file of their own"});
   }
   if (has_devices) {
     devices_ = devices().with_rows_of(toml, file);
-  } else {
+  } else if (has_constants) {
     constants_ = constants().with_rows_of(toml, file);
+  } else {
+    tier_rows_ = tier_rows().with_rows_of(toml, file);
   }
 }
 
@@ -290,7 +289,7 @@ Model resolve_model(const Job& job, const Environment& environment) {
          .accepted = "--set FIELD=VALUE to change it"});
   }
   if (hub) return read_hub_model(*hub, job, environment);
-  if (!entry) return read_path(job.model, job, environment);
+  if (!entry) return read_file_model(job.model, job, environment);
   const Catalogue& catalogue = Catalogue::builtin();
   if (job.set.empty()) return catalogue.model(*entry);
   Model model = model_with_changes(catalogue.config(*entry), "catalogue:" + std::string(entry->id),

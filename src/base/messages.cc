@@ -10,18 +10,22 @@ namespace vram {
 const std::vector<Message>& all_messages() {
   static const std::vector<Message> messages = {
 #define VRAM_MESSAGE(id, en, zh) {id, en, zh},
+#include "base/messages/check.def"
 #include "base/messages/cli.def"
-#include "base/messages/job.def"
-#include "base/messages/report.def"
-#include "base/messages/machine.def"
-#include "base/messages/model.def"
-#include "base/messages/serving.def"
-#include "base/messages/units.def"
-#include "base/messages/training.def"
+#include "base/messages/diff.def"
 #include "base/messages/fit.def"
 #include "base/messages/hub.def"
+#include "base/messages/job.def"
+#include "base/messages/machine.def"
 #include "base/messages/man.def"
+#include "base/messages/model.def"
+#include "base/messages/report.def"
+#include "base/messages/serving.def"
+#include "base/messages/sheet.def"
 #include "base/messages/storage.def"
+#include "base/messages/tiers.def"
+#include "base/messages/training.def"
+#include "base/messages/units.def"
 #include "base/messages/weights.def"
 #undef VRAM_MESSAGE
   };

@@ -168,6 +168,23 @@ std::optional<size_t> verb_place(const std::vector<std::string>& arguments) {
   return std::nullopt;
 }
 
+// Takes out the words of a verb whose words are jobs: "--zero 1 --tp 8" is one of them, not an option.
+std::vector<std::string> take_jobs(std::vector<std::string>& words) {
+  std::vector<std::string> jobs, rest;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const bool option = word.size() > 1 && word[0] == '-' && word.find_first_of(" \t\n") == std::string::npos;
+    if (!option) {
+      jobs.push_back(word);
+      continue;
+    }
+    rest.push_back(word);
+    if (word.size() > 2 && takes_value(word) && i + 1 < words.size()) rest.push_back(words[++i]);
+  }
+  words = std::move(rest);
+  return jobs;
+}
+
 struct Parser {
   CLI::App app;
   std::vector<std::pair<const Option*, CLI::Option*>> options;
@@ -228,6 +245,8 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(*place));
   }
   const VerbEntry& verb = line.verb ? *line.verb : overview;
+  std::vector<std::string> jobs;
+  if (verb.takes_jobs) jobs = take_jobs(rest);
 
   Parser parser;
   parser.app.set_help_flag();
@@ -273,7 +292,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     line.settings.push_back({field, std::move(value)});
   }
   if (help_word) line.help = true;
-  std::vector<std::string> words;
+  std::vector<std::string> words = std::move(jobs);
   for (const std::string& word : parser.app.remaining()) {
     if (word == "--") continue;
     if (word.size() > 1 && word[0] == '-' && line.verb) unknown_option(word, verb);

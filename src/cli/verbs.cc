@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "api/check.h"
 #include "api/fit.h"
 #include "api/gpus.h"
 #include "api/models.h"
@@ -11,7 +12,9 @@
 #include "api/train.h"
 #include "cli/completions.h"
 #include "cli/man.h"
+#include "cli/pages.h"
 #include "formats/formats.h"
+#include "report/check.h"
 #include "report/fit.h"
 #include "report/gpus.h"
 #include "report/models.h"
@@ -82,6 +85,19 @@ Reply run_gpus(Request& request, const Knowledge& knowledge) {
   }
   const GpusAnswer answer = gpus(question, knowledge.environment(), knowledge.devices(), knowledge.constants());
   return {request.json ? write_json(to_json(answer)) : render_gpus(answer, request.style)};
+}
+
+Reply run_check(Request& request, const Knowledge& knowledge) {
+  if (request.has("--list")) {
+    if (!request.words.empty()) unexpected(request.words.front(), "--list alone");
+    const ClaimBook& book = ClaimBook::builtin();
+    return {request.json ? write_json(to_json(book)) : render(book, request.style)};
+  }
+  // A claim may come without quotes.
+  std::string claim;
+  for (const std::string& word : request.words) claim += (claim.empty() ? "" : " ") + word;
+  const CheckAnswer answer = answer_check(claim, knowledge);
+  return {request.json ? write_json(to_json(answer)) : render(answer, request.style), answer.exit()};
 }
 
 Reply run_man(Request& request, const Knowledge&) {
@@ -159,6 +175,47 @@ std::vector<VerbEntry> make_verbs() {
                      "cli.example.serve_asked"}},
        .options = {},
        .run = run_serve},
+      {.verb = Verb::check,
+       .name = "check",
+       .summary = "cli.verb.check",
+       .usage = "\"CLAIM\" | --list [options]",
+       .examples = {{"vram check \"70B trains on 4x80GB\"", "cli.example.check"},
+                    {"vram check \"8xA100-80G serves Llama-3.1-70B at 32k for 64 users\"", "cli.example.check_serve"},
+                    {"vram check \"4 张 80GB 能训练 175B\"", "cli.example.check_zh"},
+                    {"vram check \"The KV cache grows with the square of the context\"", "cli.example.check_truth"}},
+       .options = {{"--list", "", "cli.opt.list"}},
+       .run = run_check},
+      {.verb = Verb::sheet,
+       .name = "sheet",
+       .summary = "cli.verb.sheet",
+       .usage = "MODEL --on MACHINE [--tokens N] [options]",
+       .takes_model = true,
+       .examples = {{"vram sheet meta-llama/Llama-3.1-70B --on 16x8xH100 --tokens 2T", "cli.example.sheet"},
+                    {"vram sheet meta-llama/Llama-3.1-8B --on 8xH100 --output sheet.html", "cli.example.sheet_html"}},
+       .options = page_options(),
+       .run = run_sheet},
+      {.verb = Verb::diff,
+       .name = "diff",
+       .summary = "cli.verb.diff",
+       .usage = "[train|serve] A B [options of both]",
+       .takes_jobs = true,
+       .examples = {{"vram diff '--zero 1' '--zero 3' --model 7B --on 8xH100", "cli.example.diff"},
+                    {"vram diff today.yaml tomorrow.yaml", "cli.example.diff_files"},
+                    {"vram diff job.yaml 'job.yaml --recompute full'", "cli.example.diff_over"},
+                    {"vram diff serve '--kv-dtype bf16' '--kv-dtype fp8' --model meta-llama/Llama-3.1-8B --on 1xH100",
+                     "cli.example.diff_serve"}},
+       .options = page_options(),
+       .run = run_diff},
+      {.verb = Verb::tiers,
+       .name = "tiers",
+       .summary = "cli.verb.tiers",
+       .usage = "[MODEL] --on MACHINE [options]",
+       .takes_model = true,
+       .examples = {{"vram tiers --on 8xH100", "cli.example.tiers"},
+                    {"vram tiers meta-llama/Llama-3.1-8B --on 8xH100 --offload optimizer", "cli.example.tiers_offload"},
+                    {"vram tiers --checkpoint 40TB --write 1TB/s --mtbf 3h", "cli.example.tiers_checkpoint"}},
+       .options = page_options(),
+       .run = run_tiers},
       {.verb = Verb::models,
        .name = "models",
        .summary = "cli.verb.models",

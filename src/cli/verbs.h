@@ -51,6 +51,7 @@ struct VerbEntry {
   std::string_view usage;    ///< "MODEL --on MACHINE [options]"
   bool takes_model = false;  ///< the first word is the model
   bool setup = false;        ///< answers no question about memory: a sentence names it, not the list
+  bool takes_jobs = false;   ///< words are jobs: one that holds a space is a word even where it begins with a dash
   std::vector<Example> examples;
   std::vector<Option> options;
   /// May complete the request's job from its words: --save writes what was answered.

@@ -9,8 +9,11 @@ namespace vram {
 namespace {
 
 constexpr uint32_t kFit = static_cast<uint32_t>(Verb::fit);
-constexpr uint32_t kTrain = static_cast<uint32_t>(Verb::train);
-constexpr uint32_t kServe = static_cast<uint32_t>(Verb::serve);
+// Verbs made of the answers of others take their fields.
+constexpr uint32_t kTiers = static_cast<uint32_t>(Verb::tiers);
+constexpr uint32_t kBoth = static_cast<uint32_t>(Verb::sheet) | static_cast<uint32_t>(Verb::diff);
+constexpr uint32_t kTrain = static_cast<uint32_t>(Verb::train) | kBoth | kTiers;
+constexpr uint32_t kServe = static_cast<uint32_t>(Verb::serve) | kBoth;
 constexpr uint32_t kModels = static_cast<uint32_t>(Verb::models);
 constexpr uint32_t kJobs = kFit | kTrain | kServe;
 constexpr uint32_t kModelled = kJobs | kModels;
@@ -566,7 +569,10 @@ std::vector<Field> make_fields() {
        .aliases = {"weight_dtype", "quantization", "quant"},
        .group = "serving",
        .slot = &Job::weights_dtype,
-       .choices = {"bf16", "fp8", "int8", "int4", "checkpoint"},
+       .choices = {"bf16",   "fp8",    "int8",   "int4",   "checkpoint", "q8_0",    "q6_k",    "q5_k_m", "q5_k_s",
+                   "q5_1",   "q5_0",   "q4_k_m", "q4_k_s", "q4_1",       "q4_0",    "iq4_nl",  "iq4_xs", "q3_k_l",
+                   "q3_k_m", "q3_k_s", "iq3_m",  "iq3_s",  "iq3_xs",     "iq3_xxs", "q2_k",    "q2_k_s", "iq2_m",
+                   "iq2_s",  "iq2_xs", "iq2_xxs", "iq1_m", "iq1_s",      "tq2_0",   "tq1_0",   "mxfp4_moe"},
        .synonyms = {{"bfloat16", "bf16"},
                     {"fp16", "bf16"},
                     {"float16", "bf16"},
@@ -666,6 +672,69 @@ std::vector<Field> make_fields() {
        .verbs = kServe,
        .help_en = "tokens of one KV block",
        .help_zh = "一个 KV 块的 token 数"},
+      // --- storage ---
+      {.name = "checkpoint",
+       .aliases = {"checkpoint_bytes", "checkpoint_size"},
+       .group = "storage",
+       .slot = &Job::checkpoint,
+       .unit = Unit::bytes,
+       .low = 1,
+       .high = 1e18,
+       .verbs = kTiers,
+       .fallback = "the states that are saved",
+       .help_en = "bytes of one checkpoint: 40TB",
+       .help_zh = "一个检查点的字节数：40TB"},
+      {.name = "store",
+       .aliases = {"filesystem"},
+       .group = "storage",
+       .slot = &Job::store,
+       .verbs = kTiers,
+       .help_en =
+           "where checkpoints and data lie: 3fs, s3, hdfs, lustre, gpfs, nvme, ... (vram tiers --all lists them)",
+       .help_zh = "检查点与数据所在的存储：3fs、s3、hdfs、lustre、gpfs、nvme 等（vram tiers --all 列出全部）"},
+      {.name = "write",
+       .aliases = {"write_bandwidth"},
+       .group = "storage",
+       .slot = &Job::write,
+       .unit = Unit::bandwidth,
+       .low = 1,
+       .high = 1e18,
+       .verbs = kTiers,
+       .fallback = "the store's",
+       .help_en = "rate at which the whole job writes a checkpoint: 1TB/s",
+       .help_zh = "整个任务写检查点的速率：1TB/s"},
+      {.name = "read",
+       .aliases = {"read_bandwidth"},
+       .group = "storage",
+       .slot = &Job::read,
+       .unit = Unit::bandwidth,
+       .low = 1,
+       .high = 1e18,
+       .verbs = kTiers,
+       .fallback = "the store's, or write",
+       .help_en = "rate at which the whole job reads: 2TB/s",
+       .help_zh = "整个任务读取的速率：2TB/s"},
+      {.name = "mtbf",
+       .aliases = {"job_mtbf"},
+       .group = "storage",
+       .slot = &Job::mtbf,
+       .unit = Unit::seconds,
+       .low = 1,
+       .high = 1e12,
+       .verbs = kTiers,
+       .fallback = "a card's / cards",
+       .help_en = "mean time between failures of the whole job: 3h",
+       .help_zh = "整个任务的平均故障间隔：3h"},
+      {.name = "restart",
+       .aliases = {"restart_time"},
+       .group = "storage",
+       .slot = &Job::restart,
+       .unit = Unit::seconds,
+       .low = 0,
+       .high = 1e9,
+       .verbs = kTiers,
+       .help_en = "time to notice a failure and start again, without loading: 10min",
+       .help_zh = "发现故障并重新启动的时间（不含加载）：10min"},
       // --- how the account is made ---
       {.name = "textbook",
        .group = "account",
@@ -694,7 +763,8 @@ std::span<const Field> fields() {
 }
 
 std::span<const std::string_view> field_groups() {
-  static constexpr std::array<std::string_view, 5> groups = {"model", "machine", "training", "serving", "account"};
+  static constexpr std::array<std::string_view, 6> groups = {"model",   "machine", "training",
+                                                             "serving", "storage", "account"};
   return groups;
 }
 

@@ -69,11 +69,27 @@ struct Job {
   std::optional<Bytes> reserve_total;   ///< over all cards
   std::optional<double> reserve_ratio;  ///< share of the weights
   std::optional<int64_t> kv_block;      ///< tokens of one KV block
+  // --- storage: checkpoints and data ---
+  std::optional<Bytes> checkpoint;    ///< bytes of one, overriding what the model's states make
+  std::optional<std::string> store;   ///< a row of data/tiers.toml: "3fs", "s3"
+  std::optional<double> write, read;  ///< of the whole job against its store, bytes a second
+  std::optional<double> mtbf;         ///< seconds between failures of the whole job
+  std::optional<double> restart;      ///< seconds to notice a failure and start again, without the load
   // --- how the account is made ---
   bool textbook = false;  ///< the well-known formulas instead of the modelled framework
 };
 
-enum class Verb : uint32_t { fit = 1, train = 2, serve = 4, models = 8, gpus = 16 };
+enum class Verb : uint32_t {
+  fit = 1,
+  train = 2,
+  serve = 4,
+  models = 8,
+  gpus = 16,
+  check = 32,
+  sheet = 64,
+  diff = 128,
+  tiers = 256
+};
 
 /// One row of the field table. Options, job files, JSON schema, man page and completions are made from it.
 struct Field {
@@ -82,7 +98,7 @@ struct Field {
                    std::optional<int64_t> Job::*, std::optional<double> Job::*, std::optional<bool> Job::*>;
   std::string_view name;                  ///< "tensor_parallel": job-file key; the option is --tensor-parallel
   std::vector<std::string_view> aliases;  ///< "tp": further option names and job-file keys
-  std::string_view group;                 ///< "model", "machine", "training", "serving", "account"
+  std::string_view group;                 ///< "model", "machine", "training", "serving", "storage", "account"
   Slot slot;
   Unit unit = Unit::none;
   double low = 0, high = 9e18;            ///< inclusive, for numbers
@@ -104,7 +120,7 @@ struct Field {
 
 /// The field table, in the order of help.
 std::span<const Field> fields();
-/// The groups of the table, in order: "model", "machine", "training", "serving", "account".
+/// The groups of the table, in order: "model", "machine", "training", "serving", "storage", "account".
 std::span<const std::string_view> field_groups();
 /// By name or alias (dashes and underscores are one, case does not matter); null where unknown.
 const Field* find_field(std::string_view name);

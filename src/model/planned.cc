@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "model/model.h"
+#include "model/planned_gguf.h"
 #include "model/storage.h"
 #include "model/tensors.h"
 
@@ -61,6 +62,7 @@ const std::vector<std::string_view>& planned_quantizations() {
     std::vector<std::string_view> out;
     for (const Planned& p : planned()) out.push_back(p.name);
     for (std::string_view plain : {"bf16", "fp16", "fp32"}) out.push_back(plain);
+    out.insert(out.end(), arch::gguf_mixes().begin(), arch::gguf_mixes().end());
     return out;
   }();
   return names;
@@ -76,7 +78,8 @@ Model with_planned_quantization(const Model& model, std::string_view scheme) {
   for (const Planned& p : planned()) {
     if (p.name == scheme) found = &p;
   }
-  if (!plain && !found) {
+  const bool mix = is_gguf_mix(scheme);
+  if (!plain && !found && !mix) {
     throw InputError({.field = "quantization",
                       .value = std::string(scheme),
                       .problem = "is not known",
@@ -84,6 +87,12 @@ Model with_planned_quantization(const Model& model, std::string_view scheme) {
                       .near_miss = near_miss(scheme, planned_quantizations())});
   }
   out.quantization.reset();
+  if (mix && !out.shape_known) {
+    throw InputError({.field = "quantization",
+                      .value = std::string(scheme),
+                      .problem = "is a mix of types over known tensors; of this model only the size is known",
+                      .accepted = "a model with layers, or int4, int8, fp8, bf16"});
+  }
   if (!out.shape_known) {
     // Only the size is known: every number takes the scheme's bits.
     const double bits_each = plain ? static_cast<double>(bits(*plain))
@@ -104,6 +113,7 @@ Model with_planned_quantization(const Model& model, std::string_view scheme) {
       t.stored_bytes = 0;
     }
   }
+  if (mix) arch::apply_gguf_mix(out, scheme);
   if (found) {
     const auto choose = [&](const Tensor& t, TensorGroup::Part part, const std::string&) -> Storage {
       if (part == TensorGroup::Part::vision || part == TensorGroup::Part::audio) return {};

@@ -247,5 +247,48 @@ TEST(Patterns, NamesOfOneLayerDoNotTouchOthers) {
   EXPECT_TRUE(p.matches("lm_head"));
 }
 
+// Bits per weight of meta-llama/Llama-3.1-8B in the table of tools/quantize/README.md of llama.cpp; Q3_K_M is
+// from an earlier version of that table. The file holds 64 rope factors in 32 bits besides the parameters.
+TEST(PlannedGguf, LlamaQuantizeTable) {
+  const std::pair<const char*, double> published[] = {
+      {"iq1_s", 2.0042},  {"iq1_m", 2.1460},  {"iq2_xxs", 2.3824}, {"iq2_xs", 2.5882}, {"iq2_s", 2.7403},
+      {"iq2_m", 2.9294},  {"iq3_xxs", 3.2548}, {"iq3_xs", 3.4977}, {"iq3_s", 3.6606},  {"iq3_m", 3.7628},
+      {"iq4_xs", 4.4597}, {"iq4_nl", 4.6818}, {"q2_k_s", 2.9697},  {"q2_k", 3.1593},   {"q3_k_s", 3.6429},
+      {"q3_k_m", 3.9960}, {"q3_k_l", 4.2979}, {"q4_k_s", 4.6672},  {"q4_k_m", 4.8944}, {"q5_k_s", 5.5704},
+      {"q5_k_m", 5.7036}, {"q6_k", 6.5633},   {"q8_0", 8.5008}};
+  const Model m = catalogue("meta-llama/Llama-3.1-8B");
+  for (const auto& [mix, bits] : published) {
+    const Model planned = with_planned_quantization(m, mix);
+    const double per_weight = 8.0 * static_cast<double>(planned.counts.stored_bytes + 64 * 4) /
+                              static_cast<double>(planned.counts.parameters + 64);
+    EXPECT_NEAR(per_weight, bits, 0.00005) << mix;
+    EXPECT_EQ(planned.counts.parameters, m.counts.parameters) << mix;
+    EXPECT_EQ(planned.counts.loaded_bytes, planned.counts.stored_bytes) << mix;
+  }
+}
+
+TEST(PlannedGguf, RowsThatBlocksDoNotDivideTakeSmallerTypes) {
+  // DeepSeek-V3 as a file has it: keys and values apart, the keys' rows of 128 numbers in Q5_0, as the published tensor
+  // list of its Q4_K file says (data/truth/gguf_tensors.tsv): 61 x 5,767,168 and 61 x 4,718,592 bytes.
+  const Model v3 = with_planned_quantization(catalogue("deepseek-ai/DeepSeek-V3"), "q4_k_s");
+  Bytes kv_b = 0;
+  for (const TensorGroup& g : v3.tensors) {
+    for (const Tensor& t : g.tensors) {
+      if (g.part == TensorGroup::Part::text && t.role == Role::attention_k) kv_b += g.times() * t.stored_bytes;
+    }
+  }
+  EXPECT_EQ(kv_b, 61 * (5'767'168 + 4'718'592));
+  EXPECT_THROW(with_planned_quantization(model_of_size(7'000'000'000), "q4_k_m"), InputError);
+  // 4.5 bits of MXFP4 where experts are, 8.5 elsewhere.
+  const Model moe = with_planned_quantization(catalogue("Qwen/Qwen3-30B-A3B"), "mxfp4_moe");
+  Bytes experts = 0;
+  for (const TensorGroup& g : moe.tensors) {
+    for (const Tensor& t : g.tensors) {
+      if (t.shard == Shard::expert_column || t.shard == Shard::expert_row) experts += g.times() * t.experts * t.stored_bytes;
+    }
+  }
+  EXPECT_EQ(experts, moe.counts.expert / 32 * 17);
+}
+
 }  // namespace
 }  // namespace vram

@@ -209,12 +209,12 @@ std::string paint(const Style& style, Tone tone, std::string_view text) {
 std::string_view separator(const Style& style) { return style.unicode ? " · " : " | "; }
 
 std::string to_ascii(std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 34> kMap = {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 36> kMap = {
       {{"·", "*"},   {"×", "x"},  {"→", "->"}, {"…", "..."}, {"–", "-"},     {"—", "-"}, {"−", "-"},
        {"±", "+/-"}, {"≤", "<="}, {"≥", ">="}, {"≈", "~"},   {"▶", ">"},     {"░", "."}, {"─", "-"},
        {"▏", "|"},   {"▎", "|"},  {"▍", "|"},  {"▌", "#"},   {"▋", "#"},     {"▊", "#"}, {"▉", "#"},
        {"█", "#"},   {"▁", "_"},  {"▂", "."},  {"▃", ":"},   {"▄", "-"},     {"▅", "="}, {"▆", "+"},
-       {"▇", "*"},   {"▲", "^"},  {"▼", "v"},  {"²", "^2"},  {"⌈", "ceil("}, {"⌉", ")"}}};
+       {"▇", "*"},   {"▲", "^"},  {"▼", "v"},  {"²", "^2"},  {"⌈", "ceil("}, {"⌉", ")"}, {"⌊", "floor("}, {"⌋", ")"}}};
   std::string out;
   for (size_t i = 0; i < text.size();) {
     if (static_cast<unsigned char>(text[i]) < 0x80) {

@@ -130,9 +130,11 @@ void resolve_weights(ServePlan& plan, const Model& model, const Job& job) {
   // A size given beside a shape counts: the tensors of the shape would sum to something else.
   const bool has_table = model.shape_known && !model.tensors.empty() && plan.parameters == model.counts.parameters;
   plan.weights_by_table = has_table && !job.weights && !job.textbook;
-  const bool planned = has_table && (plan.weights_by_table || single);
+  // A mix of GGUF types has no size of its own: even by size it is that of its tensors.
+  const bool mix = has_table && is_gguf_mix(plan.weights_dtype);
+  const bool planned = has_table && (plan.weights_by_table || single || mix);
   plan.model = std::make_shared<Model>(planned ? as_served(model, plan.weights_dtype) : model);
-  if (plan.weights_by_table || job.weights) return;
+  if (plan.weights_by_table || job.weights || mix) return;
   if (plan.parameters <= 0) {
     throw InputError({.field = "--params",
                       .problem = "is needed: the size of the model is unknown",

@@ -257,7 +257,8 @@ N weights_by_size(const ServePlan& plan) {
     const N groups = ceil_div(p, N::constant(r.int4_group));
     return half + ceil_div(groups * (N::constant(r.int4_scale_bits) + N::constant(r.int4_zero_bits)), N(8));
   }
-  if (scheme == "checkpoint" && plan.model->quantization && plan.model->counts.loaded_bytes > 0) {
+  const bool as_stored = scheme == "checkpoint" || is_gguf_mix(scheme);
+  if (as_stored && plan.model->quantization && plan.model->counts.loaded_bytes > 0) {
     return N::symbol("stored", plan.model->counts.loaded_bytes);
   }
   if (scheme == "checkpoint") return p * N(bits(plan.model->dtype) / 8);

@@ -25,6 +25,7 @@ SOURCE = HERE.parent.parent
 GOLDEN = SOURCE / "tests" / "golden"
 sys.path.insert(0, str(HERE))
 import cases  # noqa: E402
+import claims  # noqa: E402
 import worked  # noqa: E402
 
 TIMEOUT = 60
@@ -341,7 +342,7 @@ def main():
 
     work = [("verbs: all here", lambda: verbs_are_all_here(vram))]
     names = set()
-    for case in cases.CASES + worked.CASES:
+    for case in cases.CASES + worked.CASES + claims.CASES:
         expect(case["name"] not in names, f"two cases are named {case['name']}")
         names.add(case["name"])
         work.append((case["name"], lambda c=case: run_case(vram, c, options.update)))
