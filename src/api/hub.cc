@@ -15,7 +15,6 @@
 namespace vram {
 namespace {
 
-constexpr std::string_view kPrefix = "hub:";
 constexpr size_t kConfigLimit = size_t{16} << 20;
 constexpr size_t kListingLimit = size_t{32} << 20;
 // Most safetensors headers fit into this, so that one request suffices; what is larger is read in doubling steps.
@@ -23,8 +22,6 @@ constexpr size_t kFirstRead = size_t{128} << 10;
 constexpr size_t kLongestStep = size_t{64} << 20;
 constexpr size_t kHeadLimit = size_t{512} << 20;
 constexpr size_t kMostNames = 200'000;
-constexpr size_t kLongestPart = 96;  // of an id, as the hub allows
-constexpr size_t kLongestRevision = 200;
 
 bool ends_in(std::string_view text, std::string_view ending) {
   return text.size() >= ending.size() && text.substr(text.size() - ending.size()) == ending;
@@ -35,57 +32,6 @@ bool is_true(const Environment& environment, const char* name) {
   std::transform(value.begin(), value.end(), value.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   return value == "1" || value == "ON" || value == "YES" || value == "TRUE";
-}
-
-// The hub's own rule for the parts of an id.
-bool is_part(std::string_view part) {
-  if (part.empty() || part.size() > kLongestPart) return false;
-  const auto edge = [](char c) { return c == '-' || c == '.'; };
-  if (edge(part.front()) || edge(part.back()) || ends_in(part, ".git")) return false;
-  if (part.find("--") != std::string_view::npos || part.find("..") != std::string_view::npos) return false;
-  return std::all_of(part.begin(), part.end(), [](unsigned char c) {
-    return c < 0x80 && (std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.');
-  });
-}
-
-// A path inside a repository that stays there.
-bool is_inside(std::string_view path) {
-  if (path.empty() || path.size() > 1000 || path.front() == '/' || path.back() == '/') return false;
-  for (size_t begin = 0; begin <= path.size();) {
-    const size_t end = std::min(path.find('/', begin), path.size());
-    const std::string_view part = path.substr(begin, end - begin);
-    if (part.empty() || part == "." || part == "..") return false;
-    begin = end + 1;
-  }
-  return std::all_of(path.begin(), path.end(), [](unsigned char c) { return c >= ' ' && c != 0x7f && c != '\\'; });
-}
-
-bool is_revision(std::string_view text) {
-  if (text.size() > kLongestRevision || !is_inside(text) || text.front() == '-') return false;
-  return std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return c < 0x80 && (std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '/');
-  });
-}
-
-// "org/name/file" -> id; nothing where a part is impossible.
-std::optional<HubId> split(std::string_view text, bool insisted) {
-  const size_t first = text.find('/');
-  HubId id;
-  if (first == std::string_view::npos) {
-    if (!insisted || !is_part(text)) return std::nullopt;
-    id.repository = text;
-    return id;
-  }
-  const size_t second = text.find('/', first + 1);
-  const std::string_view name = text.substr(first + 1, second == std::string_view::npos ? second : second - first - 1);
-  if (!is_part(text.substr(0, first)) || !is_part(name)) return std::nullopt;
-  id.repository = text.substr(0, second);
-  if (second == std::string_view::npos) return id;
-  id.file = text.substr(second + 1);
-  // Without "hub:" a long path is a misspelt one of this machine, unless it names weights.
-  const bool weights = ends_in(id.file, ".gguf") || ends_in(id.file, ".safetensors");
-  if (!is_inside(id.file) || (!insisted && !weights)) return std::nullopt;
-  return id;
 }
 
 // Names of the files of a listing; nothing where this is no listing.
@@ -103,22 +49,54 @@ std::optional<std::vector<std::string>> names_in(const std::string& json, std::s
   std::vector<std::string> names;
   for (const Document& sibling : siblings->array()) {
     const Document* name = sibling.find("rfilename");
-    if (name && name->is_string() && is_inside(name->string()) && names.size() < kMostNames) {
+    if (name && name->is_string() && is_inside_repository(name->string()) && names.size() < kMostNames) {
       names.push_back(name->string());
     }
   }
   return names;
 }
 
+std::optional<int64_t> number_in(std::string_view text) {
+  if (text.empty() || text.size() > 18) return std::nullopt;
+  int64_t n = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return std::nullopt;
+    n = n * 10 + (c - '0');
+  }
+  return n;
+}
+
 // Whether a body is what its name promises. Nothing else is kept: a proxy's page or half a config would answer for the
 // hub ever after.
-bool is_object(const std::string& body) {
+bool is_config(const std::string& body) {
   try {
-    const Limits limits{.bytes = kConfigLimit * 4, .depth = 64, .values = 4'000'000, .infinity_is_null = true};
+    const Limits limits{.bytes = kConfigLimit, .depth = 64, .values = 1'000'000, .infinity_is_null = true};
     return parse_json(body, "the hub's answer", limits).is_object();
   } catch (const InputError&) {
     return false;
   }
+}
+
+// The same at a glance, for indices of many megabytes; whoever reads them says what is wrong with them.
+bool looks_like_object(const std::string& body) {
+  const size_t first = body.find_first_not_of(" \t\r\n"), last = body.find_last_not_of(" \t\r\n");
+  return first != std::string::npos && body[first] == '{' && body[last] == '}';
+}
+
+bool is_weights(std::string_view name) {
+  return ends_in(name, ".safetensors") || ends_in(name, ".safetensors.index.json") || ends_in(name, ".gguf");
+}
+
+// "model-00001-of-00030.safetensors": what stands before the number, and how many there are; 0 for other names.
+std::pair<std::string, int64_t> set_of(const std::string& name) {
+  const size_t dot = name.rfind('.'), of = name.rfind("-of-");
+  if (dot == std::string::npos || of == std::string::npos || of > dot) return {name, 0};
+  const size_t dash = of == 0 ? std::string::npos : name.rfind('-', of - 1);
+  const auto count = number_in(std::string_view(name).substr(of + 4, dot - of - 4));
+  if (dash == std::string::npos || !count || !number_in(std::string_view(name).substr(dash + 1, of - dash - 1))) {
+    return {name, 0};
+  }
+  return {name.substr(0, dash), *count};
 }
 
 std::string joined(const std::set<std::string>& names) {
@@ -131,20 +109,11 @@ std::set<std::string> lines_of(const std::string& text) {
   std::set<std::string> out;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
-    if (is_inside(std::string_view(text).substr(begin, end - begin))) out.insert(text.substr(begin, end - begin));
+    if (is_inside_repository(std::string_view(text).substr(begin, end - begin)))
+      out.insert(text.substr(begin, end - begin));
     begin = end + 1;
   }
   return out;
-}
-
-std::optional<int64_t> number_in(std::string_view text) {
-  if (text.empty() || text.size() > 18) return std::nullopt;
-  int64_t n = 0;
-  for (const char c : text) {
-    if (c < '0' || c > '9') return std::nullopt;
-    n = n * 10 + (c - '0');
-  }
-  return n;
 }
 
 // "bytes 0-131071/4976698672"
@@ -180,42 +149,6 @@ std::string catalogue_neighbour(const std::string& name) {
 
 }  // namespace
 
-bool wants_hub(const Job& job) { return job.model.rfind(kPrefix, 0) == 0 || job.revision.has_value(); }
-
-std::optional<HubId> hub_id(const Job& job) {
-  const bool insisted = job.model.rfind(kPrefix, 0) == 0;
-  std::string text = job.model.substr(insisted ? kPrefix.size() : 0);
-  std::optional<std::string> revision = job.revision;
-  const size_t at = text.find('@');
-  const bool tagged = at != std::string::npos;
-  const std::string tag = tagged ? text.substr(at + 1) : std::string();
-  text = text.substr(0, at);
-  auto id = split(text, insisted);
-  if (!id && insisted) {
-    throw InputError({.field = "model",
-                      .value = job.model,
-                      .problem = "is no id of the hub",
-                      .accepted = "hub:ORG/NAME, hub:ORG/NAME@REVISION, hub:ORG/NAME/FILE"});
-  }
-  if (!id) return std::nullopt;
-  if (tagged && revision && *revision != tag) {
-    throw InputError({.field = "--revision",
-                      .value = *revision,
-                      .problem = fmt::format("is a second revision beside '{}'", printable(tag))});
-  }
-  if (tagged) revision = tag;
-  if (revision) {
-    if (!is_revision(*revision)) {
-      throw InputError({.field = tagged ? "revision" : "--revision",
-                        .value = *revision,
-                        .problem = "is no revision",
-                        .accepted = "a branch, a tag or a commit"});
-    }
-    id->revision = *revision;
-  }
-  return id;
-}
-
 HubFiles::HubFiles(HubId id, const Job& job, const Environment& system) : system_(system), id_(std::move(id)) {
   const bool forbidden = is_true(system, "HF_HUB_OFFLINE") || is_true(system, "TRANSFORMERS_OFFLINE");
   offline_ = job.offline || forbidden;
@@ -230,14 +163,24 @@ HubFiles::HubFiles(HubId id, const Job& job, const Environment& system) : system
       local_ = true;
       directory_ = std::move(snapshot->directory);
       place_ = std::move(snapshot->commit);
+      for (const std::string& name : system.list(directory_)) names_.insert(name);
+      const bool whole = !id_.file.empty() || weights_are_whole();
+      hidden_ = !whole && system.is_file(directory_ + "/config.json");
       client_.emplace(system);
-      return;
+      // A download that was interrupted: the hub has the rest.
+      if (whole || (offline_ && hidden_)) return;
+      local_ = hidden_ = false;
+      place_.clear();
+      names_.clear();
     }
   }
-  directory_ = std::string(kPrefix) + id_.repository;
-  client_.emplace(system);
+  directory_ = std::string(kHubPrefix) + id_.repository;
+  if (!client_) client_.emplace(system);
   cache_ = std::make_unique<HubCache>(system, client_->server(), id_.repository);
-  if (!refresh_ && from_own_cache()) return;
+  if (!refresh_ && from_own_cache()) {
+    hidden_ = offline_ && id_.file.empty() && !weights_are_whole();
+    if (!hidden_ || names_.count("config.json") != 0) return;
+  }
   if (offline_) {
     const std::string cache = hugging_face_cache(system);
     fail(
@@ -271,6 +214,7 @@ std::vector<Note> HubFiles::notes() const {
   std::vector<Note> out;
   if (cache_ && !cache_->problem().empty())
     out.push_back({"hub.not_kept", {{"problem", printable(cache_->problem(), 200)}}});
+  if (hidden_) out.push_back({"hub.part_of_weights", {}});
   if (!local_ && !listed_) out.push_back({"hub.no_list", {{"host", client().server()}}});
   return out;
 }
@@ -279,6 +223,44 @@ std::string HubFiles::path_on_hub(const std::string& name) const {
   const std::string revision = is_commit(place_) ? place_ : id_.revision;
   return "/" + id_.repository + "/resolve/" + percent_encoded(revision, false) + "/" + percent_encoded(name, true);
 }
+
+// Whether the weights that a reader would choose can be read without the network: those of the index, else
+// model.safetensors, else the only set (files.h).
+bool HubFiles::weights_are_whole() const {
+  const auto here = [&](const std::string& name) {
+    if (local_) return system_.is_file(directory_ + "/" + name);
+    return ends_in(name, ".json") ? cache_->load(place_, name, kListingLimit).has_value() : load_head(name);
+  };
+  std::map<std::string, std::vector<std::string>> tensors, ggufs;  // "model/30" -> the parts that are listed
+  std::vector<std::string> indices;
+  for (const std::string& name : names_) {
+    if (!is_weights(name) || name.find('/') != std::string::npos) continue;
+    const auto [prefix, count] = set_of(name);
+    const std::string set = prefix + "/" + std::to_string(count);
+    if (ends_in(name, ".json")) {
+      indices.push_back(name);
+    } else if (ends_in(name, ".gguf")) {
+      ggufs[set].push_back(name);
+    } else {
+      tensors[set].push_back(name);
+    }
+  }
+  const auto whole = [&](const std::string& set, const std::vector<std::string>& parts) {
+    const auto count = std::max<int64_t>(1, std::atoll(set.c_str() + set.rfind('/') + 1));
+    return count == static_cast<int64_t>(parts.size()) && std::all_of(parts.begin(), parts.end(), here);
+  };
+  if (!indices.empty()) {
+    if (!std::all_of(indices.begin(), indices.end(), here)) return false;
+    return std::any_of(tensors.begin(), tensors.end(), [&](const auto& set) { return whole(set.first, set.second); });
+  }
+  if (names_.count("model.safetensors") != 0) return here("model.safetensors");
+  // Several sets: the reader refuses or passes over them, whether they are here or not.
+  const auto& sets = tensors.empty() ? ggufs : tensors;
+  return sets.size() != 1 || whole(sets.begin()->first, sets.begin()->second);
+}
+
+// What readers see.
+bool HubFiles::shown(const std::string& name) const { return !hidden_ || !is_weights(name); }
 
 bool HubFiles::from_own_cache() {
   std::string commit = id_.revision;
@@ -330,7 +312,7 @@ void HubFiles::from_network() {
       // The branch moved between the two answers; the list's commit counts.
       config = client().get({{.path = path_on_hub(wanted), .limit = kConfigLimit}}).front();
     }
-    if (!config.ok() || !is_object(config.http.body)) {
+    if (!config.ok() || !is_config(config.http.body)) {
       // What the endpoint says about the repository tells more than that a file of it is missing.
       const bool about_it = !listing.ok() && listing.http.status != 0 && !listing.http.header("x-error-code").empty() &&
                             config.http.header("x-error-code") != "GatedRepo";
@@ -354,7 +336,7 @@ void HubFiles::from_network() {
 }
 
 std::optional<std::string> HubFiles::name_of(const std::string& path) const {
-  if (local_ || path.compare(0, directory_.size(), directory_) != 0) return std::nullopt;
+  if (path.compare(0, directory_.size(), directory_) != 0) return std::nullopt;
   if (path.size() == directory_.size()) return std::string();
   if (path[directory_.size()] != '/') return std::nullopt;
   std::string name = path.substr(directory_.size() + 1);
@@ -365,13 +347,13 @@ std::optional<std::string> HubFiles::name_of(const std::string& path) const {
 const std::string& HubFiles::whole(const std::string& name, size_t limit) const {
   if (const auto found = files_.find(name); found != files_.end()) return found->second;
   if (names_.count(name) == 0) fail("holds no " + printable(name, 200));
-  if (is_commit(place_)) {
+  if (is_commit(place_) && !refresh_) {
     if (auto kept = cache_->load(place_, name, limit)) return files_.emplace(name, std::move(*kept)).first->second;
   }
   if (offline_)
     fail(printable(name, 200) + " is not on this machine, and the network is forbidden: run once without that");
   HubReply reply = client().get({{.path = path_on_hub(name), .limit = limit}}).front();
-  if (!reply.ok() || (ends_in(name, ".json") && !is_object(reply.http.body))) {
+  if (!reply.ok() || (ends_in(name, ".json") && !looks_like_object(reply.http.body))) {
     fail(client().explain(reply, id_.repository, id_.revision, printable(name, 200)));
   }
   if (is_commit(place_)) cache_->store(place_, name, reply.http.body);
@@ -379,7 +361,7 @@ const std::string& HubFiles::whole(const std::string& name, size_t limit) const 
 }
 
 bool HubFiles::load_head(const std::string& name) const {
-  if (!is_commit(place_)) return false;
+  if (!is_commit(place_) || refresh_) return false;
   const auto kept = cache_->load(place_, "head-" + name, kHeadLimit);
   if (!kept) return false;
   const size_t line = kept->find('\n');
@@ -397,7 +379,7 @@ void HubFiles::take(const std::string& name, const HubReply& reply, size_t asked
       offset == 0 && reply.http.header("content-range") == "bytes */0") {
     return;  // an empty file
   }
-  if (!reply.ok()) fail(client().explain(reply, id_.repository, id_.revision, shown));
+  if (!reply.ok() || is_web_page(reply)) fail(client().explain(reply, id_.repository, id_.revision, shown));
   const std::string& body = reply.http.body;
   if (reply.http.status == 206) {
     const auto range = content_range(reply.http.header("content-range"));
@@ -490,7 +472,7 @@ const HubFiles::Head& HubFiles::head(const std::string& name, int64_t wanted) co
 
 std::string HubFiles::read_file(const std::string& path, size_t limit) const {
   const auto name = name_of(path);
-  if (!name) return system_.read_file(path, limit);
+  if (!name || local_) return system_.read_file(path, limit);
   const std::string& bytes = whole(*name, limit);
   if (bytes.size() > limit) {
     throw InputError(
@@ -501,12 +483,13 @@ std::string HubFiles::read_file(const std::string& path, size_t limit) const {
 
 bool HubFiles::is_file(const std::string& path) const {
   const auto name = name_of(path);
-  return name ? names_.count(*name) != 0 : system_.is_file(path);
+  if (!name || local_) return (!name || shown(*name)) && system_.is_file(path);
+  return names_.count(*name) != 0 && shown(*name);
 }
 
 bool HubFiles::is_directory(const std::string& path) const {
   const auto name = name_of(path);
-  if (!name) return system_.is_directory(path);
+  if (!name || local_) return system_.is_directory(path);
   if (name->empty()) return true;
   const auto below = names_.lower_bound(*name + "/");
   return below != names_.end() && below->compare(0, name->size() + 1, *name + "/") == 0;
@@ -514,14 +497,14 @@ bool HubFiles::is_directory(const std::string& path) const {
 
 int64_t HubFiles::file_size(const std::string& path) const {
   const auto name = name_of(path);
-  if (!name) return system_.file_size(path);
+  if (!name || local_) return system_.file_size(path);
   if (const auto found = files_.find(*name); found != files_.end()) return static_cast<int64_t>(found->second.size());
   return head(*name, 1).size;
 }
 
 std::string HubFiles::read_range(const std::string& path, int64_t offset, size_t length) const {
   const auto name = name_of(path);
-  if (!name) return system_.read_range(path, offset, length);
+  if (!name || local_) return system_.read_range(path, offset, length);
   if (offset < 0 || length == 0) return {};
   const size_t begin = static_cast<size_t>(offset);
   if (const auto found = files_.find(*name); found != files_.end()) {
@@ -540,11 +523,17 @@ std::string HubFiles::read_range(const std::string& path, int64_t offset, size_t
 
 std::vector<std::string> HubFiles::list(const std::string& path) const {
   const auto name = name_of(path);
-  if (!name) return system_.list(path);
+  if (!name || local_) {
+    std::vector<std::string> names = system_.list(path);
+    if (name)
+      names.erase(std::remove_if(names.begin(), names.end(), [&](const auto& n) { return !shown(n); }), names.end());
+    return names;
+  }
   const std::string before = name->empty() ? std::string() : *name + "/";
   std::set<std::string> out;
   for (auto it = names_.lower_bound(before); it != names_.end() && it->compare(0, before.size(), before) == 0; ++it) {
     const std::string rest = it->substr(before.size());
+    if (!shown(rest)) continue;
     out.insert(rest.substr(0, rest.find('/')));
   }
   return {out.begin(), out.end()};

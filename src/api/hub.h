@@ -11,33 +11,20 @@
 
 #include "api/hub_cache.h"
 #include "api/hub_client.h"
+#include "api/hub_id.h"
 #include "base/environment.h"
 #include "base/messages.h"
 #include "job/job.h"
 
 namespace vram {
 
-/// A model on the hub: "org/name", "org/name@revision", "org/name/file.gguf", and with "hub:" before it also names
-/// without an organisation.
-struct HubId {
-  std::string repository;         ///< "org/name"
-  std::string file;               ///< one file of it; empty: the model as a whole
-  std::string revision = "main";  ///< branch, tag or commit
-};
-
-/// The hub's model that `job` names; nothing where Job::model has another form. InputError for "hub:" before an
-/// impossible id, and for an impossible or second revision.
-std::optional<HubId> hub_id(const Job& job);
-
-/// Whether the job insists on the hub although the catalogue may know the model: "hub:", or a revision.
-bool wants_hub(const Job& job);
-
 /// A repository of the hub as a directory of files, of which only what is asked for is fetched. It is looked for in the
 /// Hugging Face cache, in this program's own, and then, unless that is forbidden, on the hub. Everything outside the
 /// directory is the system's.
 ///
 /// All files are of one commit. What was fetched is kept by that commit: small files whole, of weights the beginning
-/// that was read. A cache that can't be written is no failure, and said in notes().
+/// that was read. A cache that can't be written is no failure, and said in notes(). Where weights are here in part and
+/// the network is forbidden, they are not seen at all, and the config answers alone.
 class HubFiles : public Environment {
  public:
   /// UnavailableError in one line where the model can't be had, with what to do about it.
@@ -85,13 +72,16 @@ class HubFiles : public Environment {
   bool load_head(const std::string& name) const;
   std::vector<std::string> shards_like(const std::string& name) const;
   std::string path_on_hub(const std::string& name) const;
+  bool weights_are_whole() const;
+  bool shown(const std::string& name) const;
 
   const Environment& system_;
   HubId id_;
   bool offline_ = false, refresh_ = false;
   std::string directory_;
-  std::string place_;   // what names the version: the commit; "etag-..." where the hub tells none; empty: unknown
-  bool local_ = false;  // the directory is one of this machine
+  std::string place_;    // what names the version: the commit; "etag-..." where the hub tells none; empty: unknown
+  bool local_ = false;   // the directory is one of this machine
+  bool hidden_ = false;  // its weights are not all there: the config answers alone
   bool listed_ = false;
   std::set<std::string> names_;
   std::optional<HubClient> client_;

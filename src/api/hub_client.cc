@@ -93,13 +93,16 @@ std::string objection(const Url& from, const Url& to) {
   return {};
 }
 
-bool is_web_page(const HubReply& reply) {
-  std::string_view body = reply.http.body;
-  while (!body.empty() && std::isspace(static_cast<unsigned char>(body.front()))) body.remove_prefix(1);
-  return reply.http.header("content-type").substr(0, 9) == "text/html" || body.substr(0, 1) == "<";
-}
-
 }  // namespace
+
+bool is_web_page(const HubReply& reply) {
+  if (reply.http.header("content-type").substr(0, 9) == "text/html") return true;
+  std::string begin = reply.http.body.substr(0, 200);
+  begin.erase(0, begin.find_first_not_of(" \t\r\n"));
+  std::transform(begin.begin(), begin.end(), begin.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return begin.rfind("<!doctype", 0) == 0 || begin.rfind("<html", 0) == 0;
+}
 
 bool has_code(const HubReply& reply, std::string_view code) { return reply.http.header("x-error-code") == code; }
 

@@ -60,6 +60,9 @@ class HubClient {
   int stall_seconds_ = 10;
 };
 
+/// Whether a person was meant to read it, not a program: what login pages and proxies answer with.
+bool is_web_page(const HubReply& reply);
+
 /// Whether the hub says so: X-Error-Code of the reply.
 bool has_code(const HubReply& reply, std::string_view code);
 
