@@ -49,8 +49,8 @@ CASES = [
                  "readings[2].holds": "true"}),
     *claim("70B on four cards by LoRA", "70B fine-tunes with LoRA on 4x80GB", "4 张 80GB 能用 LoRA 微调 70B", "true"),
     told("70B on four cards", "70B trains on 4x80GB", "false: full-parameter training needs", "1.1 TB, 280.0 GB a card over 4",
-         "training with offload", "Llama-3.1-70B"),
-    told("70B on four cards, in Chinese", "4 张 80GB 能训练 70B", "不成立：全参数训练每卡需要", "带卸载的训练", lang="zh"),
+         "Fits as: with offload", "Llama-3.1-70B"),
+    told("70B on four cards, in Chinese", "4 张 80GB 能训练 70B", "不成立：全参数训练每卡需要", "放得下的有：带卸载训练", lang="zh"),
     *claim("at least 14 cards", "training 70B needs at least 14 cards of 80 GB", "训练 70B 至少需要 14 张 80GB", "true"),
 
     # Mixed precision.
