@@ -91,10 +91,16 @@ void gguf_of_1086_tensors_and_a_vocabulary(benchmark::State& state) {
   for (made::RealList& list : made::real_lists(VRAM_SOURCE_DIR)) {
     if (list.name.rfind("DeepSeek", 0) == 0) w = list.writer;
   }
-  const std::pair<const char*, int> keys[] = {
-      {"block_count", 61}, {"embedding_length", 7168}, {"context_length", 163840}, {"attention.head_count", 128},
-      {"attention.head_count_kv", 1}, {"attention.key_length_mla", 192}, {"attention.value_length_mla", 128},
-      {"attention.kv_lora_rank", 512}, {"expert_count", 256}, {"expert_used_count", 8}};
+  const std::pair<const char*, int> keys[] = {{"block_count", 61},
+                                              {"embedding_length", 7168},
+                                              {"context_length", 163840},
+                                              {"attention.head_count", 128},
+                                              {"attention.head_count_kv", 1},
+                                              {"attention.key_length_mla", 192},
+                                              {"attention.value_length_mla", 128},
+                                              {"attention.kv_lora_rank", 512},
+                                              {"expert_count", 256},
+                                              {"expert_used_count", 8}};
   w.text("general.architecture", "deepseek2");
   for (const auto& [key, value] : keys) w.u32(fmt::format("deepseek2.{}", key), static_cast<uint64_t>(value));
   w.texts("tokenizer.ggml.tokens", 129'280, "a word").texts("tokenizer.ggml.merges", 127'741, "two words");

@@ -43,7 +43,8 @@ void check(const vram::Model& m) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
-    const vram::Document config = vram::parse_json(text, "config.json", {.bytes = 1 << 20, .depth = 32, .values = 20'000});
+    const vram::Document config =
+        vram::parse_json(text, "config.json", {.bytes = 1 << 20, .depth = 32, .values = 20'000});
     const vram::Model model = vram::model_from_config(config, "config.json", "fuzz");
     check(model);
     for (std::string_view scheme : {"int4", "nf4"}) {

@@ -1,8 +1,8 @@
 // Any bytes are a GGUF file whose tensors lie within it, or one clean line of error; what was read makes a model or one
 // more such line.
+#include "formats/gguf.h"
 #include "base/checked.h"
 #include "check.h"
-#include "formats/gguf.h"
 #include "model/weights/weights.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

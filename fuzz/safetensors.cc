@@ -1,12 +1,13 @@
-// Any bytes are a safetensors file whose tensors fill its data exactly, or one clean line of error; what was read makes a
-// model or one more such line.
-#include "check.h"
+// Any bytes are a safetensors file whose tensors fill its data exactly, or one clean line of error; what was read makes
+// a model or one more such line.
 #include "formats/safetensors.h"
+#include "check.h"
 #include "model/weights/weights.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace vram;
-  // The header and, in the place of its data, as many zeros as the last two bytes say: mutations need not grow the file.
+  // The header and, in the place of its data, as many zeros as the last two bytes say: mutations need not grow the
+  // file.
   if (size < 2) return 0;
   const auto zeros = static_cast<int64_t>(data[size - 2] | data[size - 1] << 8);
   const std::string_view bytes(reinterpret_cast<const char*>(data), size - 2);

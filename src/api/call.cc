@@ -86,7 +86,7 @@ struct Row {
   std::string_view name;
   Reply (*answer)(const Question&, const Knowledge&);
 };
-constexpr Row kVerbs[] = {{"fit", fit},     {"train", train}, {"serve", serve},   {"sheet", sheet},    {"diff", diff},
+constexpr Row kVerbs[] = {{"fit", fit},     {"train", train}, {"serve", serve},   {"sheet", sheet},   {"diff", diff},
                           {"tiers", tiers}, {"check", check}, {"models", models}, {"gpus", list_gpus}};
 
 }  // namespace

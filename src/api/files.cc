@@ -183,7 +183,8 @@ Model read_gguf_model(const Folder& folder, const std::string& name) {
   }
   FileTensors tensors;
   const GgufMetadata meta = read_gguf_split(files, tensors);
-  const std::string label = shard.count > 0 ? shard.prefix : name.substr(0, name.size() - (ends_in(name, ".gguf") ? 5 : 0));
+  const std::string label =
+      shard.count > 0 ? shard.prefix : name.substr(0, name.size() - (ends_in(name, ".gguf") ? 5 : 0));
   return model_from_gguf(meta, tensors, folder.at(names.front()), label);
 }
 
@@ -285,10 +286,10 @@ Model read_directory(const Folder& folder, const std::vector<std::string>& chang
     throw InputError({.file = folder.path(), .problem = "holds a LoRA adapter", .accepted = "its base model"});
   }
   if (pickle != names.end()) {
-    throw InputError({.file = folder.path(),
-                      .problem = fmt::format("holds PyTorch checkpoints alone ({}), which are not opened",
-                                             printable(*pickle, 80)),
-                      .accepted = std::string(kAccepted)});
+    throw InputError(
+        {.file = folder.path(),
+         .problem = fmt::format("holds PyTorch checkpoints alone ({}), which are not opened", printable(*pickle, 80)),
+         .accepted = std::string(kAccepted)});
   }
   throw InputError({.file = folder.path(),
                     .problem = "this directory holds no config.json and no weights",
@@ -299,7 +300,8 @@ Model read_directory(const Folder& folder, const std::vector<std::string>& chang
 
 bool written_as_path(const std::string& name) {
   return name[0] == '/' || begins_with(name, "./") || begins_with(name, "../") || name == "." || name == ".." ||
-         ends_in(name, ".json") || ends_in(name, ".yaml") || ends_in(name, ".yml") || ends_in(name, ".toml") || ends_in(name, ".gguf") || ends_in(name, ".safetensors");
+         ends_in(name, ".json") || ends_in(name, ".yaml") || ends_in(name, ".yml") || ends_in(name, ".toml") ||
+         ends_in(name, ".gguf") || ends_in(name, ".safetensors");
 }
 
 Model model_from_path(const std::string& path, const std::vector<std::string>& changes,
@@ -337,9 +339,8 @@ Model model_from_path(const std::string& path, const std::vector<std::string>& c
     return read_weights_model(folder, {{}, name, false}, label_of(folder.path(), name), changes);
   }
   if (is_pickle(name)) {
-    throw InputError({.file = path,
-                      .problem = "is a PyTorch checkpoint, which is not opened",
-                      .accepted = std::string(kAccepted)});
+    throw InputError(
+        {.file = path, .problem = "is a PyTorch checkpoint, which is not opened", .accepted = std::string(kAccepted)});
   }
   // The directory names the model.
   return read_config_model(folder, name, name == "config.json" ? label_of(folder.path(), name) : name, changes, false);

@@ -30,14 +30,16 @@ std::vector<Setting> settings(const Model& model, const Machine& machine, const 
   const bool many = machine.cards() > 1;
   std::vector<bool> recomputes;
   for (bool recompute : {false, true}) {
-    if (job.recompute ? recompute == (*job.recompute == "full") : model.shape_known || !recompute) recomputes.push_back(recompute);
+    if (job.recompute ? recompute == (*job.recompute == "full") : model.shape_known || !recompute)
+      recomputes.push_back(recompute);
   }
   const int64_t tp_said = job.tensor_parallel.value_or(0), pp_said = job.pipeline_parallel.value_or(0);
   const int64_t high = job.zero.value_or(many ? 3 : 0);
   // Offloading whole states from every card would only multiply them on the host: they are sharded first.
   const int64_t low = job.zero.value_or(pretrain && many ? 1 : offload ? high : 0);
   for (int64_t zero : pretrain || low == high ? std::vector<int64_t>{low} : std::vector<int64_t>{low, high}) {
-    for (bool recompute : recomputes) out.push_back({zero, recompute, std::max<int64_t>(1, tp_said), std::max<int64_t>(1, pp_said)});
+    for (bool recompute : recomputes)
+      out.push_back({zero, recompute, std::max<int64_t>(1, tp_said), std::max<int64_t>(1, pp_said)});
   }
   const int64_t most_tp = std::min<int64_t>(8, machine.cards_per_node);
   for (int64_t pp = 1; pp <= (pretrain && pp_said == 0 ? 64 : 1); pp *= 2) {
@@ -186,7 +188,10 @@ std::vector<Note> setting_words(const Tried& tried) {
 
 // A word that a shell passes on as it is.
 std::string shell(const std::string& word) {
-  const auto plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("-_./:=,@%+").find(c) != std::string_view::npos; };
+  const auto plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) ||
+           std::string_view("-_./:=,@%+").find(c) != std::string_view::npos;
+  };
   if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
   std::string out = "'";
   for (char c : word) out += c == '\'' ? "'\\''" : std::string(1, c);
@@ -198,7 +203,8 @@ std::string option_words(const Field& field, const Job& job) {
   const Document d = write_job(job);
   const Document* value = d.find(field.name);
   if (!value) return {};
-  if (field.is_flag()) return value->to_text() == "true" ? " " + option_name(field.name) : " " + option_name(field.name) + "=false";
+  if (field.is_flag())
+    return value->to_text() == "true" ? " " + option_name(field.name) : " " + option_name(field.name) + "=false";
   if (!value->is_array()) {
     return " " + option_name(field.name) + " " + shell(value->to_text() + (field.unit == Unit::bandwidth ? "B/s" : ""));
   }
@@ -256,7 +262,8 @@ FitRow train_row(const Model& model, const Machine& machine, const Job& base, co
   if (row.host_per_node > 0) row.how.push_back({"fit.host", {{"bytes", format_gib(row.host_per_node)}}});
   Job shown = tried->job;
   if (shown.zero == rules.default_zero) shown.zero.reset();  // what the stack does anyway
-  row.command = fmt::format("vram train{} --on {}{}", model_words(base), shell(base.on), options_of(shown, Verb::train));
+  row.command =
+      fmt::format("vram train{} --on {}{}", model_words(base), shell(base.on), options_of(shown, Verb::train));
   return row;
 }
 
@@ -287,14 +294,16 @@ FitRow serve_row(const Model& model, const Machine& machine, const Job& base, co
     if (a.parallel.pipeline > 1) row.how.push_back({"fit.pp", {{"n", std::to_string(a.parallel.pipeline)}}});
     if (a.parallel.data > 1) row.how.push_back({"fit.replicas", {{"n", with_commas(a.parallel.data)}}});
     if (a.fits && a.concurrency_known && !a.concurrency_unlimited) {
-      row.how.push_back({"fit.k", {{"k", with_commas(a.largest_concurrency)}, {"context", short_tokens(*job.context)}}});
+      row.how.push_back(
+          {"fit.k", {{"k", with_commas(a.largest_concurrency)}, {"context", short_tokens(*job.context)}}});
       row.how.push_back({"fit.longest", {{"tokens", short_tokens(a.longest_context)}}});
       if (!job.concurrency && a.parallel.replica() > 1 && !job.tensor_parallel && !job.pipeline_parallel) {
         Job one = job;
         one.concurrency = 1;
         row.cards_enough = serve_brief(model, machine, one, constants).parallel.replica();
         if (row.cards_enough < a.parallel.replica()) {
-          row.how.push_back({row.cards_enough == 1 ? "fit.one_enough" : "fit.enough", {{"n", with_commas(row.cards_enough)}}});
+          row.how.push_back(
+              {row.cards_enough == 1 ? "fit.one_enough" : "fit.enough", {{"n", with_commas(row.cards_enough)}}});
         }
       }
     }
@@ -491,8 +500,10 @@ Document to_json(const FitAnswer& a) {
   }
   Document::Array movers, assumptions;
   for (const Effect& e : a.movers) {
-    movers.emplace_back(Document::Object{
-        {"field", e.field}, {"alternative", e.alternative}, {"delta_bytes", e.delta}, {"text", effect_text(Lang::en, e)}});
+    movers.emplace_back(Document::Object{{"field", e.field},
+                                         {"alternative", e.alternative},
+                                         {"delta_bytes", e.delta},
+                                         {"text", effect_text(Lang::en, e)}});
   }
   for (const std::string& t : a.assumed(Lang::en)) assumptions.emplace_back(t);
   return Document::Object{

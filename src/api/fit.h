@@ -14,20 +14,20 @@ namespace vram {
 
 /// One thing one may want to do with a model on some cards.
 struct FitRow {
-  std::string id;                      ///< "serve_bf16", "qlora", "full_offload", ...
-  bool possible = true;                ///< false: this model or machine has no such job (see how)
+  std::string id;        ///< "serve_bf16", "qlora", "full_offload", ...
+  bool possible = true;  ///< false: this model or machine has no such job (see how)
   bool fits = false;
-  Bytes needed = 0;                    ///< per card, of the setting that `how` tells
-  Bytes room = 0;                      ///< negative: what is missing
-  Bytes host_per_node = 0;             ///< host memory that the setting takes
-  bool host_lacks = false;             ///< the hosts have less than that
-  std::vector<Note> how;               ///< the setting, one clause each
-  std::string command;                 ///< the verb and options that show this setting's account
-  Job job;                             ///< the same as a job: answering it gives the account of this row
-  std::optional<int64_t> cards_needed; ///< where it does not fit: the smallest number of such cards on which it does
+  Bytes needed = 0;                     ///< per card, of the setting that `how` tells
+  Bytes room = 0;                       ///< negative: what is missing
+  Bytes host_per_node = 0;              ///< host memory that the setting takes
+  bool host_lacks = false;              ///< the hosts have less than that
+  std::vector<Note> how;                ///< the setting, one clause each
+  std::string command;                  ///< the verb and options that show this setting's account
+  Job job;                              ///< the same as a job: answering it gives the account of this row
+  std::optional<int64_t> cards_needed;  ///< where it does not fit: the smallest number of such cards on which it does
   // serving
   int64_t concurrency = 0, context = 0, longest_context = 0, cards_used = 0;
-  int64_t cards_enough = 0;            ///< of the smallest replica that holds one request; 0: not asked
+  int64_t cards_enough = 0;  ///< of the smallest replica that holds one request; 0: not asked
 };
 
 struct FitAnswer {
@@ -36,7 +36,7 @@ struct FitAnswer {
   Bytes usable = 0;
   int64_t sequence = 0, micro_batch = 0;
   std::vector<FitRow> rows;
-  std::vector<Effect> movers;          ///< of full fine-tuning's account
+  std::vector<Effect> movers;  ///< of full fine-tuning's account
   std::vector<std::string> assumed(Lang lang) const;
   bool any() const;
 };
@@ -52,13 +52,13 @@ FitRow fit_row(const Model& model, const Machine& machine, const Job& base, std:
 
 /// The largest catalogue models for each task on a machine.
 struct LargestRow {
-  std::string id;                      ///< as FitRow::id
+  std::string id;  ///< as FitRow::id
   struct Entry {
     std::string model;
     int64_t parameters = 0;
     Bytes needed = 0;
   };
-  std::vector<Entry> models;           ///< largest first
+  std::vector<Entry> models;  ///< largest first
 };
 struct LargestAnswer {
   Machine machine;

@@ -37,7 +37,10 @@ std::optional<int64_t> size_of(const std::string& name) {
     return std::nullopt;
   }
   if (!meant) return std::nullopt;
-  throw InputError({.field = "model", .value = name, .problem = "is no size of a model", .accepted = std::string(unit_help(Unit::count))});
+  throw InputError({.field = "model",
+                    .value = name,
+                    .problem = "is no size of a model",
+                    .accepted = std::string(unit_help(Unit::count))});
 }
 
 std::vector<std::string> hand_fields(const Job& job) {
@@ -65,9 +68,10 @@ std::vector<std::string> hand_fields(const Job& job) {
   throw InputError(
       {.field = "unknown model",
        .value = name,
-       .accepted = near.empty() ? "a catalogue id, a config.json, a model directory, a GGUF or safetensors file, a hub id such "
-                                  "as org/name, or a size such as 7B"
-                                : "",
+       .accepted = near.empty()
+                       ? "a catalogue id, a config.json, a model directory, a GGUF or safetensors file, a hub id such "
+                         "as org/name, or a size such as 7B"
+                       : "",
        .near_miss = near,
        .hint = "vram models lists all"});
 }
@@ -105,7 +109,9 @@ Model read_own_description(const Document& document, const std::string& file, co
   read_job(described, document, file);
   for (const Field& f : fields()) {
     if (f.group != "model" && f.is_set(described)) {
-      throw InputError({.file = file, .field = std::string(f.name), .problem = "does not describe a model",
+      throw InputError({.file = file,
+                        .field = std::string(f.name),
+                        .problem = "does not describe a model",
                         .accepted = "params, layers, hidden, heads, kv_heads, head_dim, ffn, vocab, experts, block"});
     }
   }

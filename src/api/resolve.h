@@ -35,11 +35,10 @@ class Knowledge {
   std::optional<TierRows> tier_rows_;
 };
 
-/// The model of a job, for every verb: Job::model is a catalogue id or alias, a file or directory (api/files.h), a model
-/// of the hub (api/hub.h), or a size ("7B"); without it, Job::params and the other fields describe a decoder by hand;
-/// Job::set changes a
-/// known one. InputError where there is no model, an unknown one (with a near miss), or fields that contradict each
-/// other.
+/// The model of a job, for every verb: Job::model is a catalogue id or alias, a file or directory (api/files.h), a
+/// model of the hub (api/hub.h), or a size ("7B"); without it, Job::params and the other fields describe a decoder by
+/// hand; Job::set changes a known one. InputError where there is no model, an unknown one (with a near miss), or fields
+/// that contradict each other.
 Model resolve_model(const Job& job, const Environment& environment);
 
 /// Whether the job names or describes a model at all.

@@ -317,7 +317,8 @@ ServeBrief serve_brief(const Model& model, const Machine& machine, const Job& jo
     out.concurrency_unlimited = plan.kv_known && k >= kUnlimited;
     out.largest_concurrency = plan.kv_known && k < kUnlimited ? k : 0;
     if (plan.kv_known) out.longest_context = within_model(model, longest_context(prepared, 1, kLongestContext));
-    out.needed_bytes = checked_add(checked_add(rank.weights, rank.reserved), rank.request_bytes(context, prepared.block));
+    out.needed_bytes =
+        checked_add(checked_add(rank.weights, rank.reserved), rank.request_bytes(context, prepared.block));
     out.room_bytes = room_left(prepared, context, asked);
     return out;
   } catch (const OverflowError&) {

@@ -106,19 +106,18 @@ struct ServeAnswer {
 struct ServeBrief {
   bool fits = false;
   Parallel parallel;
-  int64_t pooled = 1;                  ///< cards counted as one memory (textbook mode)
+  int64_t pooled = 1;  ///< cards counted as one memory (textbook mode)
   bool concurrency_known = true, concurrency_unlimited = false;
   int64_t largest_concurrency = 0;
-  int64_t longest_context = 0;         ///< of a single request, within what the model was made for
-  Bytes needed_bytes = 0;              ///< weights, reserve and one request on the tightest rank, over the pooled cards
-  Bytes room_bytes = 0;                ///< left there with the requests asked for (one, where none were)
+  int64_t longest_context = 0;  ///< of a single request, within what the model was made for
+  Bytes needed_bytes = 0;       ///< weights, reserve and one request on the tightest rank, over the pooled cards
+  Bytes room_bytes = 0;         ///< left there with the requests asked for (one, where none were)
 };
 /// The same numbers as serve() gives, some hundred times faster.
 ServeBrief serve_brief(const Model& model, const Machine& machine, const Job& job, const Constants& constants);
 
 /// Pure. InputError for jobs that contradict themselves, the model or the machine.
 ServeAnswer serve(const Model& model, const Machine& machine, const Job& job, const Constants& constants);
-
 
 /// The same for a job in words.
 ServeAnswer answer_serve(const Job& job, const Knowledge& knowledge);

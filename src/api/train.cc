@@ -91,8 +91,8 @@ HostNeed host_need(const Model& model, const Plan& plan) {
   return out;
 }
 
-TrainPeak peak_of(const Model& model, const Machine* machine, const Job& job, const Rules& rules, const Constants& constants,
-                  LastShape& last) {
+TrainPeak peak_of(const Model& model, const Machine* machine, const Job& job, const Rules& rules,
+                  const Constants& constants, LastShape& last) {
   const Plan plan = resolve_plan(model, machine, job, rules);
   const Overheads over = overheads(plan, machine ? &machine->device : nullptr, constants);
   const bool quantize = plan.task == Task::qlora && !model.quantization;
@@ -305,7 +305,8 @@ TrainAnswer answer_train(Model model, std::optional<Machine> machine, const Job&
   a.device = make_ledger(program, Tier::device);
   if (const HostNeed need = host_need(a.model, a.plan); need.bytes > 0) {
     a.host_all = need.all;
-    a.host = make_ledger(need.rank == a.worst ? program : step_program<Traced>(a.model, a.plan, over, need.rank), Tier::host);
+    a.host = make_ledger(need.rank == a.worst ? program : step_program<Traced>(a.model, a.plan, over, need.rank),
+                         Tier::host);
   }
   if (!a.plan.textbook && a.model.shape_known && written_micro_batches(a.plan) == a.plan.micro_batches) {
     a.timeline = timeline_of(program);
@@ -365,7 +366,8 @@ Document to_json(const Note& note) {
 std::string effect_text(Lang lang, const Effect& e) {
   const bool option = find_field(e.field) != nullptr;
   const std::string row = "row." + e.field.substr(0, e.field.find('.'));
-  return say(lang, "train.mover", fmt::arg("field", option ? option_name(e.field) : std::string(text_or(lang, row, e.field))),
+  return say(lang, "train.mover",
+             fmt::arg("field", option ? option_name(e.field) : std::string(text_or(lang, row, e.field))),
              fmt::arg("current", e.current), fmt::arg("alternative", e.alternative),
              fmt::arg("delta", (e.delta > 0 ? "+" : "") + format_gib(e.delta)));
 }
@@ -396,7 +398,8 @@ Document tree_json(const Node& node) {
 
 Document to_json(const std::vector<Instant>& when) {
   Document::Array out;
-  for (const Instant& i : when) out.emplace_back(Document::Object{{"name", i.name}, {"round", i.round}, {"rounds", i.rounds}});
+  for (const Instant& i : when)
+    out.emplace_back(Document::Object{{"name", i.name}, {"round", i.round}, {"rounds", i.rounds}});
   return out;
 }
 
@@ -553,8 +556,10 @@ Document to_json(const TrainAnswer& a) {
   }
   Document::Array movers, steps, assumptions;
   for (const Effect& e : a.movers) {
-    movers.emplace_back(Document::Object{
-        {"field", e.field}, {"alternative", e.alternative}, {"delta_bytes", e.delta}, {"text", effect_text(Lang::en, e)}});
+    movers.emplace_back(Document::Object{{"field", e.field},
+                                         {"alternative", e.alternative},
+                                         {"delta_bytes", e.delta},
+                                         {"text", effect_text(Lang::en, e)}});
   }
   for (const WorkedStep& s : a.steps) {
     Document row{Document::Object{{"title", say(Lang::en, s.title)}, {"bytes", s.bytes}}};

@@ -20,10 +20,10 @@ struct StateBytes {
 
 /// What changes if an assumption is made otherwise.
 struct Effect {
-  std::string field;               ///< job field that decides it, or a data row's id
+  std::string field;  ///< job field that decides it, or a data row's id
   std::string current;
   std::string alternative;
-  Bytes delta = 0;                 ///< of the peak on the fullest rank
+  Bytes delta = 0;  ///< of the peak on the fullest rank
 };
 
 /// "--recompute none (full: -12.3 GiB)".
@@ -32,26 +32,26 @@ std::string effect_text(Lang lang, const Effect& effect);
 /// One line of the account on a whiteboard.
 struct WorkedStep {
   Note title;
-  std::string expression;          ///< of one instance: "12·P / N = 12·8,030,261,248 / 8 = ..."
-  int64_t count = 1;               ///< instances
+  std::string expression;  ///< of one instance: "12·P / N = 12·8,030,261,248 / 8 = ..."
+  int64_t count = 1;       ///< instances
   Bytes bytes = 0;
-  std::optional<Bytes> textbook;   ///< what the well-known formula gives for this line
-  std::optional<Note> why;         ///< why they differ
+  std::optional<Bytes> textbook;  ///< what the well-known formula gives for this line
+  std::optional<Note> why;        ///< why they differ
 };
 
 struct TrainAnswer {
   Model model;
   std::optional<Machine> machine;  ///< absent: no --on
   Plan plan;
-  std::optional<Bytes> usable;     ///< per card
-  std::vector<Bytes> peaks;        ///< device bytes at the peak, by pipeline rank
-  std::vector<Ledger> rank_ledgers;   ///< what is alive at each of these peaks (without formulas)
-  int64_t worst = 0;               ///< rank with the highest peak
-  Ledger device, host;             ///< with formulas; device: of that rank; host: per card of the rank that keeps most there
-  Bytes host_all = 0;              ///< host bytes over all cards
-  std::vector<double> timeline;    ///< device bytes over the step of that rank, the highest of each of at most 64 spans
-  StateBytes states;               ///< of that rank
-  StateBytes states_all;           ///< of one whole replica: Ψ times the bytes a parameter
+  std::optional<Bytes> usable;       ///< per card
+  std::vector<Bytes> peaks;          ///< device bytes at the peak, by pipeline rank
+  std::vector<Ledger> rank_ledgers;  ///< what is alive at each of these peaks (without formulas)
+  int64_t worst = 0;                 ///< rank with the highest peak
+  Ledger device, host;  ///< with formulas; device: of that rank; host: per card of the rank that keeps most there
+  Bytes host_all = 0;   ///< host bytes over all cards
+  std::vector<double> timeline;  ///< device bytes over the step of that rank, the highest of each of at most 64 spans
+  StateBytes states;             ///< of that rank
+  StateBytes states_all;         ///< of one whole replica: Ψ times the bytes a parameter
   int64_t parameters_on_rank = 0;
   std::optional<Bytes> host_needed, host_available;  ///< per node
   std::optional<int64_t> cards_for_states;           ///< cards whose memory holds the states alone
@@ -62,7 +62,7 @@ struct TrainAnswer {
   bool mfu_assumed = false;
   Traffic traffic;
   std::optional<OffloadTime> offload;
-  std::vector<Effect> movers;      ///< largest first
+  std::vector<Effect> movers;  ///< largest first
   std::vector<WorkedStep> steps;
   std::vector<Note> assumptions;
 
@@ -80,7 +80,8 @@ TrainAnswer answer_train(Model model, std::optional<Machine> machine, const Job&
 struct TrainPeak {
   Bytes device = 0, host = 0;
 };
-TrainPeak train_peak(const Model& model, const Machine* machine, const Job& job, const Rules& rules, const Constants& constants);
+TrainPeak train_peak(const Model& model, const Machine* machine, const Job& job, const Rules& rules,
+                     const Constants& constants);
 
 Document to_json(const TrainAnswer& answer);
 /// A ledger as JSON: lines with formulas, sums by category, and the trees by module and life.

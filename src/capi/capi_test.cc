@@ -23,11 +23,11 @@ TEST(Call, SaysWhatIsWrong) {
     const char* request;
     const char* expected;
   };
-  for (const Bad& bad : {Bad{"", "empty"}, Bad{"[]", "object"}, Bad{R"({"job": {}})", "verb is missing"},
-                         Bad{R"({"verb": "trian"})", "Did you mean train?"},
-                         Bad{R"({"verb": "train", "jbo": {}})", "jbo"},
-                         Bad{R"({"verb": "train", "job": {"params": 7e9, "tensor_paralel": 2}})", "tensor_parallel"},
-                         Bad{R"({"verb": "train", "job": {"model": "7B", "on": "8xH1000"}})", "H1000"}}) {
+  for (const Bad& bad :
+       {Bad{"", "empty"}, Bad{"[]", "object"}, Bad{R"({"job": {}})", "verb is missing"},
+        Bad{R"({"verb": "trian"})", "Did you mean train?"}, Bad{R"({"verb": "train", "jbo": {}})", "jbo"},
+        Bad{R"({"verb": "train", "job": {"params": 7e9, "tensor_paralel": 2}})", "tensor_parallel"},
+        Bad{R"({"verb": "train", "job": {"model": "7B", "on": "8xH1000"}})", "H1000"}}) {
     const Document reply = ask(bad.request);
     EXPECT_EQ(reply.find("status")->integer(), 2) << bad.request;
     EXPECT_NE(reply.find("error")->string().find(bad.expected), std::string::npos) << reply.find("error")->string();

@@ -23,13 +23,16 @@ enum class Kernel : uint8_t {
   attention_fused,  ///< flash or memory-efficient attention
   batched_matmul,   ///< scores = q k^T, context = p v
   softmax,
-  silu, gelu, relu2, tanh,
+  silu,
+  gelu,
+  relu2,
+  tanh,
   mul,
-  swiglu_fused,     ///< silu(gate) * up in one kernel, recomputing silu in backward
+  swiglu_fused,  ///< silu(gate) * up in one kernel, recomputing silu in backward
   dropout,
-  free_form,        ///< rope, add, scale, cast, view, split, repeat: keeps nothing
-  scan,             ///< recurrent mixers (Mamba, gated delta net, ...): keeps its inputs
-  gather_rows,      ///< embedding, MoE permutation: keeps the index map (aux)
+  free_form,    ///< rope, add, scale, cast, view, split, repeat: keeps nothing
+  scan,         ///< recurrent mixers (Mamba, gated delta net, ...): keeps its inputs
+  gather_rows,  ///< embedding, MoE permutation: keeps the index map (aux)
   log_softmax,
   nll,
   cross_entropy_in_place,  ///< Megatron's vocabulary-parallel cross entropy: gradient overwrites what it kept
@@ -42,11 +45,11 @@ struct Operation {
   std::string_view name;
   std::vector<BlockId> in;
   std::vector<BlockId> out;
-  std::vector<BlockId> aux;        ///< what the kernel makes for its own backward: statistics, masks, casts
+  std::vector<BlockId> aux;  ///< what the kernel makes for its own backward: statistics, masks, casts
   std::vector<BlockId> scratch_forward, scratch_backward;  ///< alive during the operation only
-  bool trainable = true;           ///< has a trainable weight (or gain)
-  bool selective = false;          ///< dropped and redone by selective recompute
-  double flops = 0;                ///< of one forward pass; backward is twice that for a trainable matmul, once if frozen
+  bool trainable = true;                                   ///< has a trainable weight (or gain)
+  bool selective = false;                                  ///< dropped and redone by selective recompute
+  double flops = 0;  ///< of one forward pass; backward is twice that for a trainable matmul, once if frozen
 };
 
 /// Which storages of `op` are kept from forward to backward.
@@ -57,11 +60,11 @@ std::string_view kernel_source(Kernel kernel);
 template <Number N>
 struct BlockStorage {
   std::string_view name;
-  std::string_view module;         ///< "attention", "mlp", "norm", "loss"
+  std::string_view module;  ///< "attention", "mlp", "norm", "loss"
   N bytes{0};
   Category category = Category::activations;
-  bool differentiable = true;      ///< has a gradient of its own size in backward
-  bool kept_by_caller = false;     ///< a Python variable holds it until the end of backward (Hugging Face's logits)
+  bool differentiable = true;   ///< has a gradient of its own size in backward
+  bool kept_by_caller = false;  ///< a Python variable holds it until the end of backward (Hugging Face's logits)
 };
 
 /// One layer (or the embedding, or head and loss) as operations over storages. storages[input] and storages[output]
@@ -74,9 +77,9 @@ struct Block {
   BlockId output = 0;
   bool input_needs_gradient = true;
 
-  BlockId add(BlockStorage<N> storage);     ///< std::logic_error beyond kMaxStorages
-  Set saved() const;                        ///< union of the kernels' rules
-  N saved_bytes() const;                    ///< sum over saved(), the input included where it is kept
+  BlockId add(BlockStorage<N> storage);  ///< std::logic_error beyond kMaxStorages
+  Set saved() const;                     ///< union of the kernels' rules
+  N saved_bytes() const;                 ///< sum over saved(), the input included where it is kept
   double forward_flops() const;
 };
 

@@ -36,7 +36,7 @@ KernelChoice torchtitan() { return {.norm_fused = true, .attention_fused = true,
 KernelChoice megatron() { return {.loss = KernelChoice::Loss::vocab_parallel}; }
 
 double saved_per_token(const Model& m, const KernelChoice& kernels, int64_t s, LayerOptions options = {},
-                        Dims<Fast> dims = {}) {
+                       Dims<Fast> dims = {}) {
   dims.sequence = Fast(s);
   options.kernels = kernels;
   const Block<Fast> block = layer_block<Fast>(m, m.kinds[0], dims, options);
@@ -74,7 +74,8 @@ TEST(SavedTensors, FrozenWeightsKeepNoInputs) {
   EXPECT_EQ(saved_per_token(llama(8192, 64, 8, 128, 28672), hugging_face(), 8192, frozen), 274'696);
   // Adapters on all seven linears, rank 16: 16-bit ones share the inputs, fp32 ones each cast a copy.
   frozen.adapters = {.rank = 16, .bytes = 2};
-  EXPECT_EQ(saved_per_token(llama(4096, 32, 8, 128, 14336), hugging_face(), 4096, frozen), 139'400 + 4 * 4096 + 2 * 14336 + 14 * 16);
+  EXPECT_EQ(saved_per_token(llama(4096, 32, 8, 128, 14336), hugging_face(), 4096, frozen),
+            139'400 + 4 * 4096 + 2 * 14336 + 14 * 16);
   frozen.adapters.bytes = 4;
   EXPECT_EQ(saved_per_token(llama(4096, 32, 8, 128, 14336), hugging_face(), 4096, frozen), 295'496);
 }
@@ -106,9 +107,11 @@ TEST(SavedTensors, TensorAndSequenceParallel) {
   Dims<Fast> dims;
   dims.tensor_parallel = Fast(4);
   dims.tensor_parallel_value = 4;
-  EXPECT_EQ(saved_per_token(llama(h, a, 8, 128, f), megatron(), 4096, {}, dims), 8 * h + (4 * A + 4 * K + 6 * f + 4 * a) / 4 + 8);
+  EXPECT_EQ(saved_per_token(llama(h, a, 8, 128, f), megatron(), 4096, {}, dims),
+            8 * h + (4 * A + 4 * K + 6 * f + 4 * a) / 4 + 8);
   dims.sequence_parallel = true;
-  EXPECT_EQ(saved_per_token(llama(h, a, 8, 128, f), megatron(), 4096, {}, dims), (8 * h + 4 * A + 4 * K + 6 * f + 4 * a + 8) / 4);
+  EXPECT_EQ(saved_per_token(llama(h, a, 8, 128, f), megatron(), 4096, {}, dims),
+            (8 * h + 4 * A + 4 * K + 6 * f + 4 * a + 8) / 4);
   // Fewer KV heads than ranks: each rank still holds one.
   dims.tensor_parallel = Fast(16);
   dims.tensor_parallel_value = 16;
@@ -136,14 +139,18 @@ TEST(SavedTensors, LatentAttentionAndExperts) {
   EXPECT_EQ(saved_per_token(m, megatron(), 4096),
             4 * 7168 + 4 * 1536 + 4 * 512 + 2 * 64 + 2 * (128 * 192 * 2 + 128 * 128 * 2) + 4 * 128 + 12);
   m.kinds[0].attention.kind = AttentionKind::none;
-  m.kinds[0].mlp = {.kind = MlpKind::moe, .activation = "silu", .experts = 256, .experts_per_token = 8, .expert_ffn = 2048,
+  m.kinds[0].mlp = {.kind = MlpKind::moe,
+                    .activation = "silu",
+                    .experts = 256,
+                    .experts_per_token = 8,
+                    .expert_ffn = 2048,
                     .shared_ffn = 2048};
   const int64_t routed = 8 * (2 * 7168 + 6 * 2048), shared = 6 * 2048;
   EXPECT_EQ(saved_per_token(m, megatron(), 4096), 4 * 7168 + routed + shared + 4 + 4 * 256 + 8 * 8);
 }
 
-// A decoder layer with cross attention keeps a third norm, queries, its own keys and values, and the output; the encoder's
-// output itself is one tensor for all layers.
+// A decoder layer with cross attention keeps a third norm, queries, its own keys and values, and the output; the
+// encoder's output itself is one tensor for all layers.
 TEST(SavedTensors, CrossAttention) {
   Model m = gpt(1024, 16, 4096);
   EXPECT_EQ(saved_per_token(m, megatron(), 512), 32 * 1024 + 4 * 16 + 16);
@@ -156,7 +163,8 @@ TEST(SavedTensors, CrossAttention) {
 TEST(SavedTensors, LatentExpertsAndADenseBranch) {
   Model m = llama(1024, 8, 8, 128, 2048);
   m.kinds[0].attention.kind = AttentionKind::none;
-  m.kinds[0].mlp = {.kind = MlpKind::moe, .activation = "silu", .experts = 8, .experts_per_token = 2, .expert_ffn = 512};
+  m.kinds[0].mlp = {
+      .kind = MlpKind::moe, .activation = "silu", .experts = 8, .experts_per_token = 2, .expert_ffn = 512};
   const double plain = saved_per_token(m, megatron(), 4096);
   m.kinds[0].mlp.latent = 256;
   EXPECT_EQ(saved_per_token(m, megatron(), 4096) - plain, 2 * 2 * (256 - 1024) + 2 * 256);
@@ -165,11 +173,12 @@ TEST(SavedTensors, LatentExpertsAndADenseBranch) {
   EXPECT_EQ(saved_per_token(m, megatron(), 4096) - plain, 6 * 2048);
 }
 
-// Megatron-Core multiplies by the routing weights inside the experts: for nothing where one kernel does both, else for one
-// more tensor of the experts' width.
+// Megatron-Core multiplies by the routing weights inside the experts: for nothing where one kernel does both, else for
+// one more tensor of the experts' width.
 TEST(SavedTensors, RoutingWeightsInsideTheExperts) {
   Model m = llama(512, 8, 8, 64, 2048);
-  m.kinds[0].mlp = {.kind = MlpKind::moe, .activation = "silu", .experts = 8, .experts_per_token = 2, .expert_ffn = 1024};
+  m.kinds[0].mlp = {
+      .kind = MlpKind::moe, .activation = "silu", .experts = 8, .experts_per_token = 2, .expert_ffn = 1024};
   KernelChoice weighted = megatron();
   weighted.moe_weighted_activation = true;
   const auto more = [&] { return saved_per_token(m, weighted, 4096) - saved_per_token(m, megatron(), 4096); };
@@ -327,8 +336,9 @@ TEST(Textbook, WorkedExamples) {
   const auto small = textbook_gpt_layer<Fast>(Fast(2048), Fast(1), Fast(4096), Fast(32), Recompute::none, false);
   EXPECT_NEAR(static_cast<double>(32 * small.value()) / 1e9, 30.6, 0.05);
   const Fast s(2048), b(1), h(4096);
-  const int64_t all = 32 * textbook_llama_layer<Fast>(s, b, h, Fast(32), Fast(32), Fast(11008), Recompute::none, false).value() +
-                      textbook_llama_rest<Fast>(s, b, h).value();
+  const int64_t all =
+      32 * textbook_llama_layer<Fast>(s, b, h, Fast(32), Fast(32), Fast(11008), Recompute::none, false).value() +
+      textbook_llama_rest<Fast>(s, b, h).value();
   EXPECT_NEAR(static_cast<double>(all) / 1e9, 31.04, 0.005);
 }
 

@@ -12,8 +12,14 @@ template <Number N>
 class Builder {
  public:
   Builder(const Model& model, const Dims<N>& dims, const LayerOptions& options)
-      : dims_(dims), options_(options), kernels_(options.kernels), e_(dims.element_bytes), t_(dims.tensor_parallel),
-        T_(dims.tokens()), h_(N::symbol("h", model.hidden)), hidden_(static_cast<double>(model.hidden)) {
+      : dims_(dims),
+        options_(options),
+        kernels_(options.kernels),
+        e_(dims.element_bytes),
+        t_(dims.tensor_parallel),
+        T_(dims.tokens()),
+        h_(N::symbol("h", model.hidden)),
+        hidden_(static_cast<double>(model.hidden)) {
     tokens_ = static_cast<double>(T_.value());
     tp_ = static_cast<double>(dims.tensor_parallel_value);
   }
@@ -22,7 +28,9 @@ class Builder {
   Block<N>& block() { return block_; }
 
   // A tensor of the residual stream's shape: whole on every rank, or cut along the sequence.
-  N stream(N bytes_a_token) const { return dims_.sequence_parallel ? ceil_div(T_ * bytes_a_token, t_) : T_ * bytes_a_token; }
+  N stream(N bytes_a_token) const {
+    return dims_.sequence_parallel ? ceil_div(T_ * bytes_a_token, t_) : T_ * bytes_a_token;
+  }
   // A tensor whose last dimension is cut by tensor parallelism.
   N cut(N bytes_a_token) const { return ceil_div(T_ * bytes_a_token, t_); }
   N tokens() const { return T_; }
@@ -49,7 +57,8 @@ class Builder {
 
   // width: numbers a token of the normalised tensor; split: its heads are cut by tensor parallelism (q/k norms).
   // LayerNorm is one kernel of PyTorch in every framework; only RMSNorm is written in Python anywhere.
-  BlockId norm(BlockId x, std::string_view name, N width, bool trainable, bool split, N rows, NormKind kind = NormKind::rmsnorm) {
+  BlockId norm(BlockId x, std::string_view name, N width, bool trainable, bool split, N rows,
+               NormKind kind = NormKind::rmsnorm) {
     const auto size = [&](N bytes) { return split ? cut(bytes * width) : stream(bytes * width); };
     const N statistics = split ? cut(N(4) * rows) : stream(N(4) * rows);
     if (kernels_.norm_fused || kind == NormKind::layernorm) {
@@ -83,8 +92,8 @@ class Builder {
     o.trainable = !options_.frozen;
     o.flops = 2.0 * tokens_ * in.value * out.value / tp_;
     if (gathers_input && dims_.sequence_parallel) {
-      // Sequence parallelism gathers the input of a column-parallel linear for forward and again for backward, where the
-      // whole gradient of the input stands beside it until it is reduced and scattered.
+      // Sequence parallelism gathers the input of a column-parallel linear for forward and again for backward, where
+      // the whole gradient of the input stands beside it until it is reduced and scattered.
       const BlockId whole = store("gathered input", "communication", T_ * e() * in.symbol, false);
       const BlockId gradient = store("gradient before scattering", "communication", T_ * e() * in.symbol, false);
       o.scratch_forward.push_back(whole);
@@ -97,7 +106,8 @@ class Builder {
       o.scratch_backward.push_back(whole);
     }
     if (options_.dequantize) {
-      const BlockId expanded = store("dequantized weight", "workspace", ceil_div(N(2) * in.symbol * out.symbol, t_), false);
+      const BlockId expanded =
+          store("dequantized weight", "workspace", ceil_div(N(2) * in.symbol * out.symbol, t_), false);
       o.scratch_forward.push_back(expanded);
       o.scratch_backward.push_back(expanded);
     }
@@ -209,14 +219,17 @@ BlockId attend(Builder<N>& b, BlockId q, BlockId k, BlockId v, const Attention& 
   const double dropout = b.options().attention_dropout;
   if (!b.kernels().attention_fused) return eager_attention(b, q, k, v, a, dropout);
   const N heads = N::symbol("a", a.heads);
-  const BlockId out = b.store("attention output", "attention", b.cut(b.e() * heads * N::symbol("d_v", a.value_head_dim)));
+  const BlockId out =
+      b.store("attention output", "attention", b.cut(b.e() * heads * N::symbol("d_v", a.value_head_dim)));
   const BlockId lse = b.store("log-sum-exp, fp32", "attention", b.cut(N(4) * heads), false);
   Operation& o = b.op(Kernel::attention_fused, "attention", {q, k, v}, {out});
   o.aux = {lse};
   o.selective = true;
-  const double reach = a.window > 0 ? std::min<double>(static_cast<double>(a.window), static_cast<double>(b.dims().sequence.value()))
-                                    : static_cast<double>(b.dims().sequence.value());
-  o.flops = 2.0 * b.tokens_value() * reach * static_cast<double>(a.heads * (a.head_dim + a.value_head_dim)) / b.tp_value();
+  const double reach =
+      a.window > 0 ? std::min<double>(static_cast<double>(a.window), static_cast<double>(b.dims().sequence.value()))
+                   : static_cast<double>(b.dims().sequence.value());
+  o.flops =
+      2.0 * b.tokens_value() * reach * static_cast<double>(a.heads * (a.head_dim + a.value_head_dim)) / b.tp_value();
   return out;
 }
 
@@ -248,17 +261,18 @@ BlockId grouped_query_attention(Builder<N>& b, BlockId x, const Attention& a) {
   b.op(Kernel::free_form, "rotary embedding k", {k}, {kr});
   BlockId out = attend(b, qr, kr, v, a);
   if (a.output_gate) {
-    const BlockId gate = b.linear(x, "output gate", "output gate", "attention", b.cut(b.e() * heads * dv), h, q_width, false);
+    const BlockId gate =
+        b.linear(x, "output gate", "output gate", "attention", b.cut(b.e() * heads * dv), h, q_width, false);
     const BlockId gated = b.store("gated attention output", "attention", b.cut(b.e() * heads * dv));
     b.op(Kernel::mul, "apply gate", {out, gate}, {gated});
     out = gated;
   }
-  return b.linear(out, "output projection", "attention branch", "attention", b.stream(b.e() * b.h()), q_width, h, adapt.o, false,
-                  true);
+  return b.linear(out, "output projection", "attention branch", "attention", b.stream(b.e() * b.h()), q_width, h,
+                  adapt.o, false, true);
 }
 
-// A decoder's attention to the encoder's output. That output is one tensor for all layers, which is why no layer counts it
-// as an input that it keeps; keys and values are made from it anew in every layer.
+// A decoder's attention to the encoder's output. That output is one tensor for all layers, which is why no layer counts
+// it as an input that it keeps; keys and values are made from it anew in every layer.
 template <Number N>
 BlockId cross_attention(Builder<N>& b, BlockId x, const Attention& a) {
   using Width = typename Builder<N>::Width;
@@ -266,8 +280,8 @@ BlockId cross_attention(Builder<N>& b, BlockId x, const Attention& a) {
   const int64_t local = local_kv_heads(a.kv_heads, b.dims().tensor_parallel_value);
   const N kv_local = N::symbol(b.dims().tensor_parallel_value > 1 ? "k/t" : "k", local);
   const Width h{b.h(), b.hidden_value()}, q_width{heads * d, static_cast<double>(a.heads * a.head_dim)};
-  const BlockId q = b.linear(x, "cross q projection", "queries", "cross attention", b.cut(b.e() * heads * d), h, q_width,
-                             b.options().adapters.q, true);
+  const BlockId q = b.linear(x, "cross q projection", "queries", "cross attention", b.cut(b.e() * heads * d), h,
+                             q_width, b.options().adapters.q, true);
   const auto projected = [&](std::string_view name, std::string_view out, N width, int64_t numbers) {
     const BlockId y = b.store(out, "cross attention", b.tokens() * b.e() * kv_local * width);
     Operation& o = b.op(Kernel::linear, name, {}, {y});
@@ -301,15 +315,18 @@ BlockId latent_attention(Builder<N>& b, BlockId x, const Attention& a) {
     q_source = b.norm(low, "q latent norm", rq, trainable, false, N(1));
     q_in = latent;
   }
-  const BlockId q = b.linear(q_source, "q up", "queries", "attention", b.cut(b.e() * heads * qk), q_in, q_width, adapt.q, true);
+  const BlockId q =
+      b.linear(q_source, "q up", "queries", "attention", b.cut(b.e() * heads * qk), q_in, q_width, adapt.q, true);
   const N rkv = N::symbol("r_kv", a.kv_lora_rank), dr = N::symbol("d_r", a.rope_head_dim);
   const Width kv_low{rkv + dr, static_cast<double>(a.kv_lora_rank + a.rope_head_dim)};
-  const BlockId low = b.linear(x, "kv down", "KV latent", "attention", b.stream(b.e() * (rkv + dr)), h, kv_low, adapt.k);
+  const BlockId low =
+      b.linear(x, "kv down", "KV latent", "attention", b.stream(b.e() * (rkv + dr)), h, kv_low, adapt.k);
   const BlockId normed = b.norm(low, "kv latent norm", rkv, trainable, false, N(1));
   const N up_width = heads * (N::symbol("d_n", a.nope_head_dim) + dv);
-  const BlockId kv = b.linear(normed, "kv up", "keys and values, expanded", "attention", b.cut(b.e() * up_width),
-                              {rkv, static_cast<double>(a.kv_lora_rank)},
-                              {up_width, static_cast<double>(a.heads * (a.nope_head_dim + a.value_head_dim))}, adapt.v, true);
+  const BlockId kv =
+      b.linear(normed, "kv up", "keys and values, expanded", "attention", b.cut(b.e() * up_width),
+               {rkv, static_cast<double>(a.kv_lora_rank)},
+               {up_width, static_cast<double>(a.heads * (a.nope_head_dim + a.value_head_dim))}, adapt.v, true);
   const BlockId qr = b.store("queries, rotated", "attention", b.cut(b.e() * heads * qk));
   b.op(Kernel::free_form, "rotary embedding q", {q}, {qr});
   const BlockId k = b.store("keys, rotated", "attention", b.cut(b.e() * heads * qk));
@@ -332,7 +349,8 @@ BlockId recurrent_mixer(Builder<N>& b, BlockId x, const Attention& a) {
   const int64_t inner_value = a.inner > 0 ? a.inner : std::max<int64_t>(1, a.heads * a.head_dim);
   const N inner = N::symbol("inner", inner_value);
   const Width h{b.h(), b.hidden_value()}, wide{inner, static_cast<double>(inner_value)};
-  const BlockId gate = b.linear(x, "gate projection", "mixer gate", "attention", b.cut(b.e() * inner), h, wide, false, true);
+  const BlockId gate =
+      b.linear(x, "gate projection", "mixer gate", "attention", b.cut(b.e() * inner), h, wide, false, true);
   const BlockId in = b.linear(x, "input projection", "mixer input", "attention", b.cut(b.e() * inner), h, wide, false);
   const N small = N::symbol("state inputs", std::max<int64_t>(1, 2 * std::max<int64_t>(1, a.groups) * a.state_dim));
   const BlockId params = b.linear(x, "state projection", "state inputs", "attention", b.tokens() * b.e() * small, h,
@@ -345,8 +363,8 @@ BlockId recurrent_mixer(Builder<N>& b, BlockId x, const Attention& a) {
                static_cast<double>(std::max<int64_t>(1, a.state_dim)) / b.tp_value();
   const BlockId gated = b.store("gated mixer output", "attention", b.cut(b.e() * inner));
   b.op(Kernel::mul, "apply gate", {out, gate}, {gated});
-  return b.linear(gated, "output projection", "attention branch", "attention", b.stream(b.e() * b.h()), wide, h, false, false,
-                  true);
+  return b.linear(gated, "output projection", "attention branch", "attention", b.stream(b.e() * b.h()), wide, h, false,
+                  false, true);
 }
 
 // Adapters are put on linears that every token passes; experts have none.
@@ -361,13 +379,15 @@ Adapters no_adapters() {
 // gate/up/down or up/down over `rows` tokens. `weights`: what multiplies the activation of routed experts, if anything.
 // `outer`: the width that the experts read and write where it is not the model's.
 template <Number N>
-BlockId feed_forward(Builder<N>& b, BlockId x, std::string_view module, bool gated, const std::string& activation, N rows,
-                     double rows_value, int64_t width, N divide, double divide_value, N out_bytes, const Adapters& adapt, bool gather,
-                     std::optional<BlockId> weights = std::nullopt, int64_t outer = 0) {
+BlockId feed_forward(Builder<N>& b, BlockId x, std::string_view module, bool gated, const std::string& activation,
+                     N rows, double rows_value, int64_t width, N divide, double divide_value, N out_bytes,
+                     const Adapters& adapt, bool gather, std::optional<BlockId> weights = std::nullopt,
+                     int64_t outer = 0) {
   using Width = typename Builder<N>::Width;
   const N f = N::symbol(module == "experts" ? "f_e" : module == "shared expert" ? "f_s" : "f", width);
   const double scale = rows_value / b.tokens_value();
-  const Width h{outer > 0 ? N::symbol("h_e", outer) : b.h(), (outer > 0 ? static_cast<double>(outer) : b.hidden_value()) * scale};
+  const Width h{outer > 0 ? N::symbol("h_e", outer) : b.h(),
+                (outer > 0 ? static_cast<double>(outer) : b.hidden_value()) * scale};
   const Width wide{f, static_cast<double>(width)};
   const auto sized = [&](N bytes) { return ceil_div(rows * bytes, divide); };
   const double back = b.tp_value() / divide_value;  // Builder::linear divides by tp; experts divide by their own group
@@ -382,11 +402,13 @@ BlockId feed_forward(Builder<N>& b, BlockId x, std::string_view module, bool gat
       const BlockId gate_up = b.linear(x, "gate and up projection", "gate and up", module, sized(N(2) * b.e() * f), h,
                                        {N(2) * f, 2.0 * static_cast<double>(width)}, adapt.gate || adapt.up, gather);
       product = b.store("gated product", module, sized(b.e() * f));
-      // One kernel multiplies by the weights too (Megatron-Core fusions/fused_bias_swiglu.py, weighted_bias_swiglu_impl).
+      // One kernel multiplies by the weights too (Megatron-Core fusions/fused_bias_swiglu.py,
+      // weighted_bias_swiglu_impl).
       auto& inputs = b.op(Kernel::swiglu_fused, "gated activation", {gate_up}, {product}).in;
       if (weights) inputs.push_back(*weights), weights.reset();
     } else {
-      const BlockId gate = b.linear(x, "gate projection", "gate", module, sized(b.e() * f), h, wide, adapt.gate, gather);
+      const BlockId gate =
+          b.linear(x, "gate projection", "gate", module, sized(b.e() * f), h, wide, adapt.gate, gather);
       const BlockId up = b.linear(x, "up projection", "up", module, sized(b.e() * f), h, wide, adapt.up);
       const BlockId active = b.store("activated gate", module, sized(b.e() * f));
       b.op(Kernel::silu, "activation", {gate}, {active});
@@ -420,7 +442,8 @@ BlockId feed_forward(Builder<N>& b, BlockId x, std::string_view module, bool gat
     b.op(Kernel::mul, "weight activation", {product, *weights}, {weighted});
     product = weighted;
   }
-  const BlockId out = b.linear(product, "down projection", "mlp branch", module, out_bytes, wide, h, adapt.down, false, gather);
+  const BlockId out =
+      b.linear(product, "down projection", "mlp branch", module, out_bytes, wide, h, adapt.down, false, gather);
   fix(first);
   return out;
 }
@@ -463,8 +486,8 @@ BlockId mixture_of_experts(Builder<N>& b, BlockId x, const Mlp& mlp) {
   if (weights) dispatch.out.push_back(*weights);
   dispatch.aux = {map};
   const N out_bytes = copies * b.e() * outer;
-  BlockId out = feed_forward(b, routed, "experts", mlp.expert_gated, mlp.activation, copies, copies_value, mlp.expert_ffn, et,
-                             et_value, out_bytes, no_adapters(), false, weights, mlp.latent);
+  BlockId out = feed_forward(b, routed, "experts", mlp.expert_gated, mlp.activation, copies, copies_value,
+                             mlp.expert_ffn, et, et_value, out_bytes, no_adapters(), false, weights, mlp.latent);
   BlockId combined = b.store("mlp branch", "experts", b.stream(b.e() * outer));
   if (b.kernels().moe_grouped) {
     b.op(Kernel::free_form, "combine", {out}, {combined});
@@ -477,10 +500,12 @@ BlockId mixture_of_experts(Builder<N>& b, BlockId x, const Mlp& mlp) {
   }
   if (mlp.latent > 0) combined = own_tokens(combined, "latent up projection", "mlp branch", b.h(), low, h);
   // The shared expert, and a dense MLP where the layer has one beside its experts (gemma4).
-  for (const auto& [name, width] : {std::pair<std::string_view, int64_t>{"shared expert", mlp.shared_ffn}, {"mlp", mlp.dense_ffn}}) {
+  for (const auto& [name, width] :
+       {std::pair<std::string_view, int64_t>{"shared expert", mlp.shared_ffn}, {"mlp", mlp.dense_ffn}}) {
     if (width <= 0) continue;
-    const BlockId other = feed_forward(b, x, name, mlp.expert_gated, mlp.activation, b.tokens(), b.tokens_value(), width, b.t(),
-                                       b.tp_value(), b.stream(b.e() * b.h()), b.options().adapters, false);
+    const BlockId other =
+        feed_forward(b, x, name, mlp.expert_gated, mlp.activation, b.tokens(), b.tokens_value(), width, b.t(),
+                     b.tp_value(), b.stream(b.e() * b.h()), b.options().adapters, false);
     const BlockId sum = b.store("mlp branch", "experts", b.stream(b.e() * b.h()));
     b.op(Kernel::free_form, "add branch", {combined, other}, {sum});
     combined = sum;
@@ -491,21 +516,24 @@ BlockId mixture_of_experts(Builder<N>& b, BlockId x, const Mlp& mlp) {
 template <Number N>
 BlockId mixer(Builder<N>& b, BlockId x, const Attention& a) {
   switch (a.kind) {
-    case AttentionKind::mla: return latent_attention(b, x, a);
+    case AttentionKind::mla:
+      return latent_attention(b, x, a);
     case AttentionKind::linear:
     case AttentionKind::mamba1:
     case AttentionKind::mamba2:
     case AttentionKind::convolution:
-    case AttentionKind::rwkv: return recurrent_mixer(b, x, a);
-    default: return grouped_query_attention(b, x, a);
+    case AttentionKind::rwkv:
+      return recurrent_mixer(b, x, a);
+    default:
+      return grouped_query_attention(b, x, a);
   }
 }
 
 template <Number N>
 BlockId mlp_branch(Builder<N>& b, BlockId x, const Mlp& mlp) {
   if (mlp.kind == MlpKind::moe) return mixture_of_experts(b, x, mlp);
-  return feed_forward(b, x, "mlp", mlp.kind == MlpKind::gated, mlp.activation, b.tokens(), b.tokens_value(), mlp.ffn, b.t(),
-                      b.tp_value(), b.stream(b.e() * b.h()), b.options().adapters, true);
+  return feed_forward(b, x, "mlp", mlp.kind == MlpKind::gated, mlp.activation, b.tokens(), b.tokens_value(), mlp.ffn,
+                      b.t(), b.tp_value(), b.stream(b.e() * b.h()), b.options().adapters, true);
 }
 
 }  // namespace
@@ -596,7 +624,8 @@ Block<N> head_block(const Model& model, const Dims<N>& dims, const LayerOptions&
   head.flops = 2.0 * b.tokens_value() * b.hidden_value() * static_cast<double>(model.vocab) / b.tp_value();
   if (dims.sequence_parallel) {
     const BlockId whole = b.store("gathered input", "communication", dims.tokens() * b.e() * b.h(), false);
-    const BlockId gradient = b.store("gradient before scattering", "communication", dims.tokens() * b.e() * b.h(), false);
+    const BlockId gradient =
+        b.store("gradient before scattering", "communication", dims.tokens() * b.e() * b.h(), false);
     head.scratch_forward = {whole};
     head.scratch_backward = {whole, gradient};
   }
@@ -634,14 +663,17 @@ Block<N> head_block(const Model& model, const Dims<N>& dims, const LayerOptions&
       Operation& o = b.op(Kernel::cross_entropy_in_place, "cross entropy", {logits}, {loss});
       o.aux = {probabilities};
       if (options.kernels.loss == KernelChoice::Loss::vocab_parallel_compiled) {
-        // A compiled function writes its result beside its input instead of over it (core/fusions/fused_cross_entropy.py).
+        // A compiled function writes its result beside its input instead of over it
+        // (core/fusions/fused_cross_entropy.py).
         const BlockId upcast = wide("logits, fp32");
         storages[upcast].differentiable = false;
         b.block().operations.back().scratch_forward = {upcast};
       }
       break;
     }
-    case KernelChoice::Loss::fused: b.op(Kernel::cross_entropy_fused, "cross entropy", {logits}, {loss}); break;
+    case KernelChoice::Loss::fused:
+      b.op(Kernel::cross_entropy_fused, "cross entropy", {logits}, {loss});
+      break;
   }
   b.block().output = loss;
   return b.take();
@@ -667,12 +699,12 @@ N textbook_llama_rest(N s, N b, N h) {
   return N(4) * b * s * h;
 }
 
-#define VRAM_INSTANTIATE(N)                                                                                       \
-  template Block<N> layer_block<N>(const Model&, const LayerKind&, const Dims<N>&, const LayerOptions&);          \
-  template Block<N> embedding_block<N>(const Model&, const Dims<N>&, const LayerOptions&);                        \
-  template Block<N> head_block<N>(const Model&, const Dims<N>&, const LayerOptions&);                             \
-  template N textbook_gpt_layer<N>(N, N, N, N, Recompute, bool);                                                  \
-  template N textbook_llama_layer<N>(N, N, N, N, N, N, Recompute, bool);                                          \
+#define VRAM_INSTANTIATE(N)                                                                              \
+  template Block<N> layer_block<N>(const Model&, const LayerKind&, const Dims<N>&, const LayerOptions&); \
+  template Block<N> embedding_block<N>(const Model&, const Dims<N>&, const LayerOptions&);               \
+  template Block<N> head_block<N>(const Model&, const Dims<N>&, const LayerOptions&);                    \
+  template N textbook_gpt_layer<N>(N, N, N, N, Recompute, bool);                                         \
+  template N textbook_llama_layer<N>(N, N, N, N, N, N, Recompute, bool);                                 \
   template N textbook_llama_rest<N>(N, N, N);
 VRAM_INSTANTIATE(Fast)
 VRAM_INSTANTIATE(Traced)

@@ -12,21 +12,21 @@ namespace vram {
 /// Which kernel a framework uses for what. A framework is such a choice plus dtypes and buffers.
 struct KernelChoice {
   bool norm_fused = true;
-  bool attention_fused = true;        ///< flash; false: scores are materialised
-  bool softmax_fp32 = true;           ///< eager attention computes the softmax in fp32 and casts back
-  bool repeat_kv = false;             ///< eager attention materialises K and V for every query head
+  bool attention_fused = true;  ///< flash; false: scores are materialised
+  bool softmax_fp32 = true;     ///< eager attention computes the softmax in fp32 and casts back
+  bool repeat_kv = false;       ///< eager attention materialises K and V for every query head
   bool swiglu_fused = true;
-  bool gelu_fused = true;             ///< false: a Python GELU that keeps six more tensors of the FFN's width
-  bool moe_grouped = true;            ///< grouped GEMM; false: a loop over experts that keeps the experts' outputs
+  bool gelu_fused = true;                ///< false: a Python GELU that keeps six more tensors of the FFN's width
+  bool moe_grouped = true;               ///< grouped GEMM; false: a loop over experts that keeps the experts' outputs
   bool moe_weighted_activation = false;  ///< routing weights multiply inside the experts, after the activation
   enum class Loss : uint8_t { upcast, plain, vocab_parallel, vocab_parallel_compiled, fused } loss = Loss::upcast;
-  bool logits_kept = false;           ///< the caller holds the logits through backward
+  bool logits_kept = false;  ///< the caller holds the logits through backward
 };
 
 /// Low-rank adapters on some linears of a layer.
 struct Adapters {
-  int64_t rank = 0;                   ///< 0: none
-  int64_t bytes = 4;                  ///< of one adapter weight: 4 (PEFT's default) or 2
+  int64_t rank = 0;   ///< 0: none
+  int64_t bytes = 4;  ///< of one adapter weight: 4 (PEFT's default) or 2
   bool q = true, k = true, v = true, o = true, gate = true, up = true, down = true;
 
   void set_attention(bool on) { q = k = v = o = on; }
@@ -36,13 +36,13 @@ struct Adapters {
 /// Everything besides the model that decides the sizes of a layer's storages on one rank.
 template <Number N>
 struct Dims {
-  N sequence{1};                      ///< s: tokens of a sample, before context parallelism
-  N micro_batch{1};                   ///< b
-  N context_parallel{1};              ///< c
-  N tensor_parallel{1};               ///< t
-  N expert_tensor_parallel{1};        ///< et
+  N sequence{1};                ///< s: tokens of a sample, before context parallelism
+  N micro_batch{1};             ///< b
+  N context_parallel{1};        ///< c
+  N tensor_parallel{1};         ///< t
+  N expert_tensor_parallel{1};  ///< et
   bool sequence_parallel = false;
-  int64_t element_bytes = 2;          ///< of an activation
+  int64_t element_bytes = 2;  ///< of an activation
   int64_t tensor_parallel_value = 1;
 
   /// Tokens of one micro-batch on one rank.
@@ -52,11 +52,11 @@ struct Dims {
 struct LayerOptions {
   KernelChoice kernels;
   Adapters adapters;
-  bool frozen = false;                ///< base weights are not trained (LoRA, QLoRA)
-  bool dequantize = false;            ///< QLoRA: each linear is expanded to 16 bits while it is used
+  bool frozen = false;      ///< base weights are not trained (LoRA, QLoRA)
+  bool dequantize = false;  ///< QLoRA: each linear is expanded to 16 bits while it is used
   double hidden_dropout = 0, attention_dropout = 0;
-  int64_t vocabulary_multiple = 1;    ///< logits of a tensor-parallel rank are padded to a multiple of this
-  int64_t placeholder_bytes = 0;      ///< of one number of a tensor like the head's (the table's) weight in its backward
+  int64_t vocabulary_multiple = 1;  ///< logits of a tensor-parallel rank are padded to a multiple of this
+  int64_t placeholder_bytes = 0;    ///< of one number of a tensor like the head's (the table's) weight in its backward
   bool input_needs_gradient = true;
 };
 

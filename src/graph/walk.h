@@ -131,7 +131,8 @@ void walk_backward(const Block<N>& block, Recompute recompute, Sink& sink) {
   if (recompute == Recompute::full) {
     // The layer is run again from its input, this time keeping what its operations keep. Its output is made again too
     // and dropped at once.
-    alive = detail::run_forward(block, alive, all_saved | bit(block.input), sink, [](const Operation&) { return true; });
+    alive =
+        detail::run_forward(block, alive, all_saved | bit(block.input), sink, [](const Operation&) { return true; });
     if (!(all_saved & bit(block.output)) && block.output != block.input && (alive & bit(block.output))) {
       sink.free(block.output);
       alive &= ~bit(block.output);
@@ -143,7 +144,8 @@ void walk_backward(const Block<N>& block, Recompute recompute, Sink& sink) {
   for (size_t i = ops.size(); i-- > 0;) {
     const Operation& op = ops[i];
     if (!redone && op.selective) {
-      alive = detail::run_forward(block, alive, all_saved | alive, sink, [](const Operation& o) { return o.selective; });
+      alive =
+          detail::run_forward(block, alive, all_saved | alive, sink, [](const Operation& o) { return o.selective; });
       redone = true;
     }
     // Gradients of the inputs appear; one that exists already (a second consumer) is added to, the addend being alive

@@ -488,9 +488,11 @@ std::vector<Field> make_fields() {
        .synonyms = {{"eager", "upcast"}, {"te", "fused"}, {"native", "vocab_parallel_compiled"}},
        .verbs = kFit | kTrain,
        .fallback = "the stack's",
-       .help_en = "cross entropy: on fp32 copies of the logits, in their dtype, Megatron's over a divided vocabulary (plain "
-                  "or compiled), or one kernel that overwrites the logits",
-       .help_zh = "交叉熵：用 logits 的 fp32 副本、用原类型、Megatron 按词表切分（普通或编译），或原地覆盖 logits 的单一算子"},
+       .help_en =
+           "cross entropy: on fp32 copies of the logits, in their dtype, Megatron's over a divided vocabulary (plain "
+           "or compiled), or one kernel that overwrites the logits",
+       .help_zh =
+           "交叉熵：用 logits 的 fp32 副本、用原类型、Megatron 按词表切分（普通或编译），或原地覆盖 logits 的单一算子"},
       {.name = "dropout",
        .aliases = {"attention_dropout", "hidden_dropout"},
        .group = "training",
@@ -569,10 +571,10 @@ std::vector<Field> make_fields() {
        .aliases = {"weight_dtype", "quantization", "quant"},
        .group = "serving",
        .slot = &Job::weights_dtype,
-       .choices = {"bf16",   "fp8",    "int8",   "int4",   "checkpoint", "q8_0",    "q6_k",    "q5_k_m", "q5_k_s",
-                   "q5_1",   "q5_0",   "q4_k_m", "q4_k_s", "q4_1",       "q4_0",    "iq4_nl",  "iq4_xs", "q3_k_l",
-                   "q3_k_m", "q3_k_s", "iq3_m",  "iq3_s",  "iq3_xs",     "iq3_xxs", "q2_k",    "q2_k_s", "iq2_m",
-                   "iq2_s",  "iq2_xs", "iq2_xxs", "iq1_m", "iq1_s",      "tq2_0",   "tq1_0",   "mxfp4_moe"},
+       .choices = {"bf16",   "fp8",    "int8",    "int4",   "checkpoint", "q8_0",    "q6_k",   "q5_k_m",   "q5_k_s",
+                   "q5_1",   "q5_0",   "q4_k_m",  "q4_k_s", "q4_1",       "q4_0",    "iq4_nl", "iq4_xs",   "q3_k_l",
+                   "q3_k_m", "q3_k_s", "iq3_m",   "iq3_s",  "iq3_xs",     "iq3_xxs", "q2_k",   "q2_k_s",   "iq2_m",
+                   "iq2_s",  "iq2_xs", "iq2_xxs", "iq1_m",  "iq1_s",      "tq2_0",   "tq1_0",  "mxfp4_moe"},
        .synonyms = {{"bfloat16", "bf16"},
                     {"fp16", "bf16"},
                     {"float16", "bf16"},

@@ -50,7 +50,7 @@ struct Job {
   std::optional<int64_t> hybrid_shard;   ///< devices of one shard group
   std::optional<std::string> recompute;  ///< none | selective | full
   std::optional<std::string> attention;  ///< flash | eager
-  std::optional<std::string> loss;  ///< upcast | plain | vocab_parallel | vocab_parallel_compiled | fused
+  std::optional<std::string> loss;       ///< upcast | plain | vocab_parallel | vocab_parallel_compiled | fused
   std::optional<double> dropout;
   std::vector<std::string> offload;  ///< optimizer, gradients, parameters
   std::optional<int64_t> lora_rank;

@@ -77,10 +77,14 @@ void insert(Node& parent, const std::vector<std::string>& path, size_t depth, co
 
 std::vector<std::string> path_of(const Line& line, View by) {
   switch (by) {
-    case View::category: return {std::string(category_name(line.category)), line.owner};
-    case View::life: return {std::string(life_name(line.life)), std::string(category_name(line.category))};
-    case View::storage: return {};
-    case View::module: break;
+    case View::category:
+      return {std::string(category_name(line.category)), line.owner};
+    case View::life:
+      return {std::string(life_name(line.life)), std::string(category_name(line.category))};
+    case View::storage:
+      return {};
+    case View::module:
+      break;
   }
   std::vector<std::string> path;
   size_t begin = 0;

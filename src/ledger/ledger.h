@@ -16,10 +16,10 @@ struct Line {
   Life life = Life::process;
   int64_t count = 0;
   Bytes each = 0;
-  Bytes bytes = 0;           ///< count * each
-  Bytes low = 0, high = 0;   ///< what assumed and measured constants leave open
-  std::string formula;       ///< of one instance, from a traced run; empty from a fast one
-  std::string constants;     ///< ids of the data rows inside
+  Bytes bytes = 0;          ///< count * each
+  Bytes low = 0, high = 0;  ///< what assumed and measured constants leave open
+  std::string formula;      ///< of one instance, from a traced run; empty from a fast one
+  std::string constants;    ///< ids of the data rows inside
 };
 
 /// What is alive in one tier at its peak. sum(lines.bytes) == bytes; nothing is counted twice or left without a name.
@@ -40,7 +40,7 @@ Ledger make_ledger(const Program<N>& program, Tier tier);
 /// A node of a view; bytes equals the sum over the children where there are any.
 struct Node {
   std::string name;
-  int64_t count = 0;         ///< of a leaf: living instances
+  int64_t count = 0;  ///< of a leaf: living instances
   Bytes bytes = 0;
   Bytes low = 0, high = 0;
   std::string formula;

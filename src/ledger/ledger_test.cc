@@ -63,10 +63,18 @@ TEST(Numbers, FastEqualsTraced) {
       const Fast f = Fast::symbol("y", operand);
       const Traced t = Traced::symbol("y", operand);
       switch (*rc::gen::inRange(0, 4)) {
-        case 0: value = {value.fast + f, value.traced + t}; break;
-        case 1: value = {value.fast * f, value.traced * t}; break;
-        case 2: value = {ceil_div(value.fast, f), ceil_div(value.traced, t)}; break;
-        default: value = {max(value.fast, f), max(value.traced, t)}; break;
+        case 0:
+          value = {value.fast + f, value.traced + t};
+          break;
+        case 1:
+          value = {value.fast * f, value.traced * t};
+          break;
+        case 2:
+          value = {ceil_div(value.fast, f), ceil_div(value.traced, t)};
+          break;
+        default:
+          value = {max(value.fast, f), max(value.traced, t)};
+          break;
       }
     }
     RC_ASSERT(value.fast.overflowed() || value.fast.value() == value.traced.value());

@@ -12,7 +12,7 @@ struct Traced::Node {
   Op op = Op::literal;
   bool overflow = false;
   int64_t value = 0;
-  int64_t low = 0;   // what the assumed and measured constants below leave open
+  int64_t low = 0;  // what the assumed and measured constants below leave open
   int64_t high = 0;
   std::string name;  // of a symbol or constant
   std::shared_ptr<const Node> left, right;
@@ -57,15 +57,19 @@ std::shared_ptr<const Node> binary(Op op, std::shared_ptr<const Node> a, std::sh
 int precedence(Op op) {
   switch (op) {
     case Op::add:
-    case Op::sub: return 1;
-    case Op::mul: return 2;
-    default: return 3;
+    case Op::sub:
+      return 1;
+    case Op::mul:
+      return 2;
+    default:
+      return 3;
   }
 }
 
 void print(const Node& node, bool numbers, std::string& out) {
   const auto operand = [&](const Node& child, bool strict) {
-    const bool parens = strict ? precedence(child.op) <= precedence(node.op) : precedence(child.op) < precedence(node.op);
+    const bool parens =
+        strict ? precedence(child.op) <= precedence(node.op) : precedence(child.op) < precedence(node.op);
     if (parens) out += '(';
     print(child, numbers, out);
     if (parens) out += ')';
@@ -83,9 +87,13 @@ void print(const Node& node, bool numbers, std::string& out) {
     side(*n.right, 3);
   };
   switch (node.op) {
-    case Op::literal: out += with_commas(node.value); break;
+    case Op::literal:
+      out += with_commas(node.value);
+      break;
     case Op::symbol:
-    case Op::constant: out += numbers ? with_commas(node.value) : node.name; break;
+    case Op::constant:
+      out += numbers ? with_commas(node.value) : node.name;
+      break;
     case Op::add:
       operand(*node.left, false);
       out += " + ";

@@ -15,12 +15,12 @@ namespace vram {
 /// value; the same formula in terms of `Traced` also prints itself with the numbers put in.
 template <class N>
 concept Number = requires(N a, N b, int64_t v, std::string_view name, const Constant& constant) {
-  { N(v) };
+  {N(v)};
   { N::symbol(name, v) } -> std::same_as<N>;
   { N::constant(constant) } -> std::same_as<N>;
   { a + b } -> std::same_as<N>;
   { a - b } -> std::same_as<N>;
-  { a * b } -> std::same_as<N>;
+  { a* b } -> std::same_as<N>;
   { ceil_div(a, b) } -> std::same_as<N>;
   { floor_div(a, b) } -> std::same_as<N>;
   { max(a, b) } -> std::same_as<N>;
@@ -90,7 +90,7 @@ class Traced {
   static Traced symbol(std::string_view name, int64_t value);
   static Traced constant(const Constant& c);
 
-  int64_t value() const;      ///< throws OverflowError naming the expression
+  int64_t value() const;  ///< throws OverflowError naming the expression
   int64_t low() const;
   int64_t high() const;
   /// "2·L·n_kv·d·s·b·bytes"; a plain number prints as itself.

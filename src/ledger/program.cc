@@ -6,38 +6,58 @@ namespace vram {
 
 std::string_view category_name(Category category) {
   switch (category) {
-    case Category::parameters: return "parameters";
-    case Category::gradients: return "gradients";
-    case Category::optimizer: return "optimizer";
-    case Category::activations: return "activations";
-    case Category::logits: return "logits";
-    case Category::gathered: return "gathered";
-    case Category::communication: return "communication";
-    case Category::workspace: return "workspace";
-    case Category::kv_cache: return "kv_cache";
-    case Category::recurrent_state: return "recurrent_state";
-    case Category::adapters: return "adapters";
-    case Category::context: return "context";
-    case Category::reserve: return "reserve";
+    case Category::parameters:
+      return "parameters";
+    case Category::gradients:
+      return "gradients";
+    case Category::optimizer:
+      return "optimizer";
+    case Category::activations:
+      return "activations";
+    case Category::logits:
+      return "logits";
+    case Category::gathered:
+      return "gathered";
+    case Category::communication:
+      return "communication";
+    case Category::workspace:
+      return "workspace";
+    case Category::kv_cache:
+      return "kv_cache";
+    case Category::recurrent_state:
+      return "recurrent_state";
+    case Category::adapters:
+      return "adapters";
+    case Category::context:
+      return "context";
+    case Category::reserve:
+      return "reserve";
   }
   return "?";
 }
 
 std::string_view tier_name(Tier tier) {
   switch (tier) {
-    case Tier::device: return "device";
-    case Tier::host: return "host";
-    case Tier::disk: return "disk";
+    case Tier::device:
+      return "device";
+    case Tier::host:
+      return "host";
+    case Tier::disk:
+      return "disk";
   }
   return "?";
 }
 
 std::string_view life_name(Life life) {
   switch (life) {
-    case Life::process: return "process";
-    case Life::step: return "step";
-    case Life::micro_batch: return "micro_batch";
-    case Life::operation: return "operation";
+    case Life::process:
+      return "process";
+    case Life::step:
+      return "step";
+    case Life::micro_batch:
+      return "micro_batch";
+    case Life::operation:
+      return "operation";
   }
   return "?";
 }
@@ -85,9 +105,12 @@ class Walker {
 
   Summary of(const Entry& e) {
     switch (e.kind) {
-      case Entry::Kind::allocate: return {bytes_[e.id], bytes_[e.id]};
-      case Entry::Kind::free: return {-bytes_[e.id], 0};
-      case Entry::Kind::call: return checked_repeat(summary(e.id), e.times);
+      case Entry::Kind::allocate:
+        return {bytes_[e.id], bytes_[e.id]};
+      case Entry::Kind::free:
+        return {-bytes_[e.id], 0};
+      case Entry::Kind::call:
+        return checked_repeat(summary(e.id), e.times);
     }
     return {};
   }
@@ -119,8 +142,12 @@ class Walker {
   template <class Into>
   void add_entry(Into& into, const Entry& e, int64_t factor) {
     switch (e.kind) {
-      case Entry::Kind::allocate: add(into, e.id, factor); break;
-      case Entry::Kind::free: add(into, e.id, -factor); break;
+      case Entry::Kind::allocate:
+        add(into, e.id, factor);
+        break;
+      case Entry::Kind::free:
+        add(into, e.id, -factor);
+        break;
       case Entry::Kind::call:
         for (const auto& [id, n] : counts(e.id)) add(into, id, n * e.times * factor);
         break;

@@ -16,8 +16,19 @@ namespace vram {
 
 /// What a storage is for. Every byte has exactly one category.
 enum class Category : uint8_t {
-  parameters, gradients, optimizer, activations, logits, gathered, communication, workspace, kv_cache, recurrent_state,
-  adapters, context, reserve
+  parameters,
+  gradients,
+  optimizer,
+  activations,
+  logits,
+  gathered,
+  communication,
+  workspace,
+  kv_cache,
+  recurrent_state,
+  adapters,
+  context,
+  reserve
 };
 inline constexpr int kCategories = 13;
 std::string_view category_name(Category category);
@@ -34,12 +45,12 @@ std::string_view life_name(Life life);
 /// A kind of storage: {what, owner, category, tier, bytes}. One kind may have many instances alive.
 template <Number N>
 struct Storage {
-  std::string name;       ///< "attention output"
-  std::string owner;      ///< module: "layers.attention", "embedding"
+  std::string name;   ///< "attention output"
+  std::string owner;  ///< module: "layers.attention", "embedding"
   Category category = Category::activations;
   Tier tier = Tier::device;
   Life life = Life::process;
-  N bytes{0};             ///< of one instance
+  N bytes{0};  ///< of one instance
 };
 
 /// Operations that allocate and free storages, with repetition. Nothing is unrolled: a procedure is written once and
@@ -55,11 +66,11 @@ class Program {
 
   struct Entry {
     enum class Kind : uint8_t { allocate, free, call } kind;
-    uint32_t id;        ///< storage or procedure
-    int64_t times;      ///< of a call
+    uint32_t id;    ///< storage or procedure
+    int64_t times;  ///< of a call
   };
   struct Procedure {
-    std::string name;   ///< "forward", "layer", "backward", "optimizer": names an instant of the peak
+    std::string name;  ///< "forward", "layer", "backward", "optimizer": names an instant of the peak
     std::vector<Entry> entries;
   };
 
@@ -134,8 +145,8 @@ struct Alive {
 
 struct Peak {
   Bytes bytes = 0;
-  std::vector<Instant> when;      ///< from the outermost procedure inwards
-  std::vector<Alive> alive;       ///< in order of storage id, counts > 0
+  std::vector<Instant> when;  ///< from the outermost procedure inwards
+  std::vector<Alive> alive;   ///< in order of storage id, counts > 0
 };
 
 /// The exact peak of a tier without unrolling anything (PeakSink). Overflow throws OverflowError.

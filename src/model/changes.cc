@@ -163,7 +163,8 @@ Model model_with_changes(const Document& config, const std::string& file, std::s
     const std::optional<int64_t> after = value.is_integer() ? std::optional(value.integer()) : std::nullopt;
     const auto& layer_names = kCanonical[0].fields;
     const bool layers = std::find(layer_names.begin(), layer_names.end(), target) != layer_names.end();
-    if (layers && before && after && *after >= 1 && *after <= arch::kMaxLayers) resize_layer_lists(text, *before, *after);
+    if (layers && before && after && *after >= 1 && *after <= arch::kMaxLayers)
+      resize_layer_lists(text, *before, *after);
     text.set(target, std::move(value));
     done.emplace_back(field, target);
   }

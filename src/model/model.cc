@@ -81,9 +81,10 @@ void check_size(const Model& model, const std::string& file) {
     throw InputError({.file = file, .problem = "describes a model without parameters", .accepted = "a config.json"});
   }
   if (model.counts.parameters > kMaxParameters) {
-    throw InputError({.file = file,
-                      .problem = fmt::format("describes a model of {} parameters", with_commas(model.counts.parameters)),
-                      .accepted = fmt::format("sizes of a real model, at most {} parameters", with_commas(kMaxParameters))});
+    throw InputError(
+        {.file = file,
+         .problem = fmt::format("describes a model of {} parameters", with_commas(model.counts.parameters)),
+         .accepted = fmt::format("sizes of a real model, at most {} parameters", with_commas(kMaxParameters))});
   }
 }
 

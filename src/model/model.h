@@ -238,7 +238,8 @@ Model model_by_hand(const DecoderByHand& decoder);
 
 /// The model with its linear weights stored in another scheme; embeddings, head, routers, norms and towers keep theirs.
 /// Schemes: fp8, fp8_block, int8, int4 (groups of 128, symmetric), awq, gptq4, gptq8, nf4, nf4_double, nvfp4, mxfp4;
-/// bf16, fp16, fp32, which undo any scheme; and the mixes of llama-quantize (q4_k_m, ...), which convert tables too. InputError for others, with near misses.
+/// bf16, fp16, fp32, which undo any scheme; and the mixes of llama-quantize (q4_k_m, ...), which convert tables too.
+/// InputError for others, with near misses.
 Model with_planned_quantization(const Model& model, std::string_view scheme);
 /// The schemes that with_planned_quantization knows.
 const std::vector<std::string_view>& planned_quantizations();

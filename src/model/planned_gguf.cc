@@ -19,12 +19,12 @@ struct Mix {
   std::string_view name, base;
 };
 constexpr Mix kMixes[] = {
-    {"q8_0", "Q8_0"},       {"q6_k", "Q6_K"},     {"q5_k_m", "Q5_K"},   {"q5_k_s", "Q5_K"},   {"q5_1", "Q5_1"},
-    {"q5_0", "Q5_0"},       {"q4_k_m", "Q4_K"},   {"q4_k_s", "Q4_K"},   {"q4_1", "Q4_1"},     {"q4_0", "Q4_0"},
-    {"iq4_nl", "IQ4_NL"},   {"iq4_xs", "IQ4_XS"}, {"q3_k_l", "Q3_K"},   {"q3_k_m", "Q3_K"},   {"q3_k_s", "Q3_K"},
-    {"iq3_m", "IQ3_S"},     {"iq3_s", "IQ3_S"},   {"iq3_xs", "IQ3_S"},  {"iq3_xxs", "IQ3_XXS"}, {"q2_k", "Q2_K"},
-    {"q2_k_s", "Q2_K"},     {"iq2_m", "IQ2_S"},   {"iq2_s", "IQ2_XS"},  {"iq2_xs", "IQ2_XS"}, {"iq2_xxs", "IQ2_XXS"},
-    {"iq1_m", "IQ1_M"},     {"iq1_s", "IQ1_S"},   {"tq2_0", "TQ2_0"},   {"tq1_0", "TQ1_0"},   {"mxfp4_moe", "Q8_0"}};
+    {"q8_0", "Q8_0"},     {"q6_k", "Q6_K"},     {"q5_k_m", "Q5_K"},  {"q5_k_s", "Q5_K"},     {"q5_1", "Q5_1"},
+    {"q5_0", "Q5_0"},     {"q4_k_m", "Q4_K"},   {"q4_k_s", "Q4_K"},  {"q4_1", "Q4_1"},       {"q4_0", "Q4_0"},
+    {"iq4_nl", "IQ4_NL"}, {"iq4_xs", "IQ4_XS"}, {"q3_k_l", "Q3_K"},  {"q3_k_m", "Q3_K"},     {"q3_k_s", "Q3_K"},
+    {"iq3_m", "IQ3_S"},   {"iq3_s", "IQ3_S"},   {"iq3_xs", "IQ3_S"}, {"iq3_xxs", "IQ3_XXS"}, {"q2_k", "Q2_K"},
+    {"q2_k_s", "Q2_K"},   {"iq2_m", "IQ2_S"},   {"iq2_s", "IQ2_XS"}, {"iq2_xs", "IQ2_XS"},   {"iq2_xxs", "IQ2_XXS"},
+    {"iq1_m", "IQ1_M"},   {"iq1_s", "IQ1_S"},   {"tq2_0", "TQ2_0"},  {"tq1_0", "TQ1_0"},     {"mxfp4_moe", "Q8_0"}};
 
 // The names by which the rules know a tensor.
 enum class Leaf : uint8_t { kept, output, embedding, q, k, v, qkv, attn_output, gate, up, down, expert_other, other };
@@ -85,9 +85,9 @@ bool in_full(const Tensor& t) {
 
 // Where a tensor stands.
 struct At {
-  int64_t layer = 0, layers = 1;              // of the model
-  int64_t values = 0, value_layers = 1;       // attn_v tensors before it, and layers that have one or a fused one
-  int64_t group = 1;                          // query heads per KV head
+  int64_t layer = 0, layers = 1;         // of the model
+  int64_t values = 0, value_layers = 1;  // attn_v tensors before it, and layers that have one or a fused one
+  int64_t group = 1;                     // query heads per KV head
   int64_t experts = 0;
   // The layers that quality depends on most: the first and last eighth, and every third between.
   static bool more(int64_t i, int64_t n) { return i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2; }
@@ -271,7 +271,8 @@ class Converter {
 
  private:
   bool is_latent(const Tensor& t, const TensorGroup& g) const {
-    return t.role == Role::attention_k && !g.layers.empty() && kind(g, g.layers.front()).attention.kind == AttentionKind::mla;
+    return t.role == Role::attention_k && !g.layers.empty() &&
+           kind(g, g.layers.front()).attention.kind == AttentionKind::mla;
   }
   // Layers of the MTP part and of towers stand as the last layer does.
   const LayerKind& kind(const TensorGroup& g, int64_t layer) const {

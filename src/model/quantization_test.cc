@@ -251,11 +251,11 @@ TEST(Patterns, NamesOfOneLayerDoNotTouchOthers) {
 // from an earlier version of that table. The file holds 64 rope factors in 32 bits besides the parameters.
 TEST(PlannedGguf, LlamaQuantizeTable) {
   const std::pair<const char*, double> published[] = {
-      {"iq1_s", 2.0042},  {"iq1_m", 2.1460},  {"iq2_xxs", 2.3824}, {"iq2_xs", 2.5882}, {"iq2_s", 2.7403},
-      {"iq2_m", 2.9294},  {"iq3_xxs", 3.2548}, {"iq3_xs", 3.4977}, {"iq3_s", 3.6606},  {"iq3_m", 3.7628},
-      {"iq4_xs", 4.4597}, {"iq4_nl", 4.6818}, {"q2_k_s", 2.9697},  {"q2_k", 3.1593},   {"q3_k_s", 3.6429},
-      {"q3_k_m", 3.9960}, {"q3_k_l", 4.2979}, {"q4_k_s", 4.6672},  {"q4_k_m", 4.8944}, {"q5_k_s", 5.5704},
-      {"q5_k_m", 5.7036}, {"q6_k", 6.5633},   {"q8_0", 8.5008}};
+      {"iq1_s", 2.0042},  {"iq1_m", 2.1460},   {"iq2_xxs", 2.3824}, {"iq2_xs", 2.5882}, {"iq2_s", 2.7403},
+      {"iq2_m", 2.9294},  {"iq3_xxs", 3.2548}, {"iq3_xs", 3.4977},  {"iq3_s", 3.6606},  {"iq3_m", 3.7628},
+      {"iq4_xs", 4.4597}, {"iq4_nl", 4.6818},  {"q2_k_s", 2.9697},  {"q2_k", 3.1593},   {"q3_k_s", 3.6429},
+      {"q3_k_m", 3.9960}, {"q3_k_l", 4.2979},  {"q4_k_s", 4.6672},  {"q4_k_m", 4.8944}, {"q5_k_s", 5.5704},
+      {"q5_k_m", 5.7036}, {"q6_k", 6.5633},    {"q8_0", 8.5008}};
   const Model m = catalogue("meta-llama/Llama-3.1-8B");
   for (const auto& [mix, bits] : published) {
     const Model planned = with_planned_quantization(m, mix);
@@ -284,7 +284,8 @@ TEST(PlannedGguf, RowsThatBlocksDoNotDivideTakeSmallerTypes) {
   Bytes experts = 0;
   for (const TensorGroup& g : moe.tensors) {
     for (const Tensor& t : g.tensors) {
-      if (t.shard == Shard::expert_column || t.shard == Shard::expert_row) experts += g.times() * t.experts * t.stored_bytes;
+      if (t.shard == Shard::expert_column || t.shard == Shard::expert_row)
+        experts += g.times() * t.experts * t.stored_bytes;
     }
   }
   EXPECT_EQ(experts, moe.counts.expert / 32 * 17);

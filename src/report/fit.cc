@@ -15,12 +15,15 @@ std::string join(const std::vector<std::string>& items, std::string_view between
 
 std::string model_line(const Model& m, const Style& style) {
   const Lang lang = style.lang;
-  std::vector<std::string> parts{say(lang, "models.parameters", fmt::arg("count", format_count(static_cast<double>(m.counts.parameters))))};
+  std::vector<std::string> parts{
+      say(lang, "models.parameters", fmt::arg("count", format_count(static_cast<double>(m.counts.parameters))))};
   if (m.shape_known && m.layers() > 0) {
     parts.push_back(say(lang, "models.layers", fmt::arg("count", m.layers())));
     const Attention& a = m.layer(m.layers() - 1).attention;
-    if (a.kind == AttentionKind::mla) parts.push_back(say(lang, "fit.latent_heads", fmt::arg("heads", a.heads)));
-    else if (a.heads > 0) parts.push_back(say(lang, "fit.heads", fmt::arg("heads", a.heads), fmt::arg("kv", a.kv_heads)));
+    if (a.kind == AttentionKind::mla)
+      parts.push_back(say(lang, "fit.latent_heads", fmt::arg("heads", a.heads)));
+    else if (a.heads > 0)
+      parts.push_back(say(lang, "fit.heads", fmt::arg("heads", a.heads), fmt::arg("kv", a.kv_heads)));
   }
   if (m.hypothetical) parts.push_back(say(lang, "train.hypothetical"));
   parts.push_back(m.origin == "catalogue" ? std::string(text(lang, "models.from_catalogue"))
@@ -49,11 +52,13 @@ std::string render(const FitAnswer& a, const Style& style) {
   const Lang lang = style.lang;
   const auto yes = std::count_if(a.rows.begin(), a.rows.end(), [](const FitRow& r) { return r.fits; });
   std::string out = answer_line(style, yes > 0 ? Tone::good : Tone::bad,
-                                say(lang, "fit.answer", fmt::arg("yes", yes), fmt::arg("all", a.rows.size()), fmt::arg("machine", a.machine.text)));
+                                say(lang, "fit.answer", fmt::arg("yes", yes), fmt::arg("all", a.rows.size()),
+                                    fmt::arg("machine", a.machine.text)));
   out += "\n" + model_line(a.model, style);
   const auto link = [](const Link& l) { return l.kind + " " + format_gb(l.bytes_per_second, 0) + "/s"; };
   std::vector<std::string> machine{say(lang, "fit.machine", fmt::arg("cards", with_commas(a.machine.cards())),
-                                       fmt::arg("device", a.machine.device.name), fmt::arg("usable", format_gib(a.usable)))};
+                                       fmt::arg("device", a.machine.device.name),
+                                       fmt::arg("usable", format_gib(a.usable)))};
   if (a.machine.cards_per_node > 1 && !a.machine.device.memory_only) machine.push_back(link(a.machine.intra_node));
   if (a.machine.nodes > 1 && a.machine.inter_node) machine.push_back(link(*a.machine.inter_node));
   out += fact_line(style, machine);
@@ -66,7 +71,8 @@ std::string render(const FitAnswer& a, const Style& style) {
                {std::string(text(lang, "fit.column.needed")), Align::right},
                {std::string(text(lang, "fit.column.room")), Align::right},
                {std::string(text(lang, "fit.column.how"))}});
-  const bool offload_fits = std::any_of(a.rows.begin(), a.rows.end(), [](const FitRow& r) { return r.id == "full_offload" && r.fits; });
+  const bool offload_fits =
+      std::any_of(a.rows.begin(), a.rows.end(), [](const FitRow& r) { return r.id == "full_offload" && r.fits; });
   for (const FitRow& r : a.rows) {
     const std::string name(text(lang, "fit.row." + r.id));
     if (!r.possible) {
@@ -83,7 +89,8 @@ std::string render(const FitAnswer& a, const Style& style) {
   for (const Effect& e : a.movers) {
     if (movers.size() < 3) movers.push_back(effect_text(lang, e));
   }
-  if (const auto assumed = a.assumed(lang); !assumed.empty()) out += "\n" + item_line(style, text(lang, "train.assumed"), assumed);
+  if (const auto assumed = a.assumed(lang); !assumed.empty())
+    out += "\n" + item_line(style, text(lang, "train.assumed"), assumed);
   out += "\n" + moves_most_line(style, movers);
   const auto first = std::find_if(a.rows.begin(), a.rows.end(), [](const FitRow& r) { return r.id == "full"; });
   std::vector<std::string> next;
@@ -96,14 +103,17 @@ std::string render(const FitAnswer& a, const Style& style) {
 std::string render(const LargestAnswer& a, const Style& style) {
   const Lang lang = style.lang;
   std::string out = answer_line(style, Tone::strong,
-                                say(lang, "fit.largest", fmt::arg("tried", a.tried), fmt::arg("machine", a.machine.text),
-                                    fmt::arg("usable", format_gib(a.usable))));
+                                say(lang, "fit.largest", fmt::arg("tried", a.tried),
+                                    fmt::arg("machine", a.machine.text), fmt::arg("usable", format_gib(a.usable))));
   out += "\n";
   Table table({{std::string(text(lang, "fit.column.job"))}, {std::string(text(lang, "fit.column.models"))}});
   for (const LargestRow& r : a.rows) {
     std::vector<std::string> models;
-    for (const auto& e : r.models) models.push_back(fmt::format("{} ({}, {})", e.model, format_count(static_cast<double>(e.parameters)), format_gib(e.needed, 1)));
-    table.row({std::string(text(lang, "fit.row." + r.id)), models.empty() ? std::string(text(lang, "fit.none")) : join(models, separator(style))});
+    for (const auto& e : r.models)
+      models.push_back(fmt::format("{} ({}, {})", e.model, format_count(static_cast<double>(e.parameters)),
+                                   format_gib(e.needed, 1)));
+    table.row({std::string(text(lang, "fit.row." + r.id)),
+               models.empty() ? std::string(text(lang, "fit.none")) : join(models, separator(style))});
   }
   out += table.render(style);
   out += next_line(style, {"vram fit MODEL --on " + a.machine.text});

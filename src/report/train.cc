@@ -27,20 +27,25 @@ std::string headline(const TrainAnswer& a, const Style& style) {
   std::string rank;
   if (a.plan.pp > 1) rank = say(lang, "train.on_rank", fmt::arg("rank", a.worst), fmt::arg("ranks", a.plan.pp));
   if (!a.usable) {
-    return answer_line(style, Tone::strong, say(lang, "train.peak_only", fmt::arg("peak", peak), fmt::arg("rank", rank)) + when);
+    return answer_line(style, Tone::strong,
+                       say(lang, "train.peak_only", fmt::arg("peak", peak), fmt::arg("rank", rank)) + when);
   }
   const std::string usable = format_gib(*a.usable);
   const Bytes room = *a.usable - a.device.bytes;
-  const char* id = a.device.bytes > *a.usable ? "train.does_not_fit" : !a.host_fits() ? "train.host_too_small" : "train.fits";
-  std::string line = say(lang, id, fmt::arg("peak", peak), fmt::arg("usable", usable), fmt::arg("room", format_gib(std::abs(room))),
-                         fmt::arg("rank", rank));
+  const char* id = a.device.bytes > *a.usable ? "train.does_not_fit"
+                   : !a.host_fits()           ? "train.host_too_small"
+                                              : "train.fits";
+  std::string line = say(lang, id, fmt::arg("peak", peak), fmt::arg("usable", usable),
+                         fmt::arg("room", format_gib(std::abs(room))), fmt::arg("rank", rank));
   if (a.doubtful()) line += say(lang, "train.doubtful");
   return answer_line(style, a.fits() ? Tone::good : Tone::bad, line + when);
 }
 
 std::string identity(const TrainAnswer& a, const Style& style) {
   const Lang lang = style.lang;
-  std::vector<std::string> parts{a.model.name, say(lang, "models.parameters", fmt::arg("count", format_count(static_cast<double>(a.model.counts.parameters))))};
+  std::vector<std::string> parts{
+      a.model.name,
+      say(lang, "models.parameters", fmt::arg("count", format_count(static_cast<double>(a.model.counts.parameters))))};
   if (a.model.hypothetical) parts.push_back(say(lang, "train.hypothetical"));
   parts.push_back(a.machine ? a.machine->text : say(lang, "train.no_machine", fmt::arg("cards", a.plan.cards())));
   const Plan& p = a.plan;
@@ -59,7 +64,8 @@ std::string identity(const TrainAnswer& a, const Style& style) {
   if (!groups.empty()) parts.push_back(groups);
   if (p.textbook) parts.push_back(say(lang, "train.textbook"));
   std::string line;
-  for (const std::string& part : parts) line += std::string(line.empty() ? std::string_view() : separator(style)) + part;
+  for (const std::string& part : parts)
+    line += std::string(line.empty() ? std::string_view() : separator(style)) + part;
   return paragraph(style, line);
 }
 
@@ -74,10 +80,13 @@ std::string note_of(const TrainAnswer& a, Category category) {
     case Category::gradients:
       return p.frozen() ? "" : fmt::format("{} B", p.gradient_bytes + p.gradient_copy_bytes) + shards(2);
     case Category::optimizer:
-      return std::string(optimizer_name(p.optimizer)) + (p.master_bytes > 0 && !p.frozen() ? " + fp32 master" : "") + shards(1);
+      return std::string(optimizer_name(p.optimizer)) + (p.master_bytes > 0 && !p.frozen() ? " + fp32 master" : "") +
+             shards(1);
     case Category::activations:
-      return p.textbook ? "" : fmt::format("recompute {}", recompute_name(p.recompute)) + (p.flash ? ", flash" : ", eager");
-    default: return {};
+      return p.textbook ? ""
+                        : fmt::format("recompute {}", recompute_name(p.recompute)) + (p.flash ? ", flash" : ", eager");
+    default:
+      return {};
   }
 }
 
@@ -95,14 +104,16 @@ std::string account(const TrainAnswer& a, const Style& style) {
       low += l.low;
       high += l.high;
       const std::string count = l.count > 1 ? fmt::format("{} x ", with_commas(l.count)) : "";
-      line.explanation.push_back(fmt::format("{}{} ({}): {} B", count, storage_text(style.lang, l.name), l.owner, l.formula));
+      line.explanation.push_back(
+          fmt::format("{}{} ({}): {} B", count, storage_text(style.lang, l.name), l.owner, l.formula));
     }
     line.label = say(style.lang, "category." + std::string(category_name(category)));
     line.value = static_cast<double>(bytes);
     longest = std::max(longest, line.value);
     line.amount = format_gib(bytes);
     line.note = note_of(a, category);
-    if (high != low) line.note += (line.note.empty() ? "" : "; ") + fmt::format("{} - {}", format_gib(low), format_gib(high));
+    if (high != low)
+      line.note += (line.note.empty() ? "" : "; ") + fmt::format("{} - {}", format_gib(low), format_gib(high));
     lines.push_back(std::move(line));
   }
   TreeLine sum;
@@ -124,11 +135,13 @@ std::string rank_table(const TrainAnswer& a, const Style& style) {
   for (int c = 0; c < kCategories; ++c) {
     const auto category = static_cast<Category>(c);
     if (category != Category::workspace && category != Category::context &&
-        std::any_of(a.rank_ledgers.begin(), a.rank_ledgers.end(), [&](const Ledger& l) { return l.of(category) > 0; })) {
+        std::any_of(a.rank_ledgers.begin(), a.rank_ledgers.end(),
+                    [&](const Ledger& l) { return l.of(category) > 0; })) {
       shown.push_back(category);
     }
   }
-  std::vector<Column> columns{{std::string(text(lang, "train.rank")), Align::right}, {std::string(text(lang, "train.peak")), Align::right}};
+  std::vector<Column> columns{{std::string(text(lang, "train.rank")), Align::right},
+                              {std::string(text(lang, "train.peak")), Align::right}};
   for (Category c : shown) columns.push_back({say(lang, "category." + std::string(category_name(c))), Align::right});
   Table table(std::move(columns));
   for (size_t r = 0; r < a.peaks.size(); ++r) {
@@ -171,7 +184,8 @@ std::string states_line(const TrainAnswer& a, const Style& style) {
                fmt::arg("total", bytes_pair(static_cast<double>(s.total()))));
   };
   std::string out = paragraph(style, say(lang, "train.states_all", fmt::arg("words", words(a.states_all))));
-  if (a.states.total() != a.states_all.total()) out += paragraph(style, say(lang, "train.states_card", fmt::arg("words", words(a.states))));
+  if (a.states.total() != a.states_all.total())
+    out += paragraph(style, say(lang, "train.states_card", fmt::arg("words", words(a.states))));
   if (a.cards_for_states && a.usable && a.states_all.total() > *a.usable) {
     out += paragraph(style, say(lang, "train.cards_for_states", fmt::arg("cards", with_commas(*a.cards_for_states)),
                                 fmt::arg("size", format_gib(*a.usable))));
@@ -188,7 +202,8 @@ std::string time_lines(const TrainAnswer& a, const Style& style) {
   std::string out;
   out += paragraph(style, say(lang, "train.flops", fmt::arg("token", fmt::format("{:.3g}", a.flops.per_token())),
                               fmt::arg("textbook", fmt::format("{:.3g}", a.flops.textbook_per_token)),
-                              fmt::arg("attention", fmt::format("{:.1f} %", 100 * a.flops.attention_per_token / std::max(1.0, a.flops.per_token())))));
+                              fmt::arg("attention", fmt::format("{:.1f} %", 100 * a.flops.attention_per_token /
+                                                                                std::max(1.0, a.flops.per_token())))));
   if (a.time) {
     out += paragraph(style, say(lang, "train.time", fmt::arg("tokens", format_count(*a.tokens)),
                                 fmt::arg("flops", fmt::format("{:.3g}", a.time->flops)),
@@ -196,10 +211,12 @@ std::string time_lines(const TrainAnswer& a, const Style& style) {
                                 fmt::arg("mfu", fmt::format("{:.3g} %", 100 * a.time->mfu)),
                                 fmt::arg("hours", format_number(a.time->card_hours, 0)),
                                 fmt::arg("rate", format_count(a.time->tokens_per_second))));
-    out += paragraph(style, say(lang, "train.dataset", fmt::arg("two", format_gb(2 * *a.tokens)), fmt::arg("four", format_gb(4 * *a.tokens)),
+    out += paragraph(style, say(lang, "train.dataset", fmt::arg("two", format_gb(2 * *a.tokens)),
+                                fmt::arg("four", format_gb(4 * *a.tokens)),
                                 fmt::arg("rate2", format_gb(2 * a.time->tokens_per_second, 2)),
                                 fmt::arg("rate4", format_gb(4 * a.time->tokens_per_second, 2))));
-    if (a.time->price) out += paragraph(style, say(lang, "train.price", fmt::arg("usd", format_number(*a.time->price, 0))));
+    if (a.time->price)
+      out += paragraph(style, say(lang, "train.price", fmt::arg("usd", format_number(*a.time->price, 0))));
   } else if (a.tokens) {
     out += paragraph(style, say(lang, "train.no_time"));
   }
@@ -217,25 +234,28 @@ std::string time_lines(const TrainAnswer& a, const Style& style) {
   if (a.offload) {
     std::string hide;
     if (a.offload->tokens_to_hide) {
-      hide = say(lang, "train.offload_hide", fmt::arg("tokens", with_commas(static_cast<int64_t>(*a.offload->tokens_to_hide + 0.999))));
+      hide = say(lang, "train.offload_hide",
+                 fmt::arg("tokens", with_commas(static_cast<int64_t>(*a.offload->tokens_to_hide + 0.999))));
     }
     out += paragraph(style, say(lang, "train.offload", fmt::arg("bytes", format_gb(a.offload->bytes_per_step)),
                                 fmt::arg("one", format_number(a.offload->seconds_one_way, 4)),
-                                fmt::arg("duplex", format_number(a.offload->seconds_duplex, 3))) + hide);
+                                fmt::arg("duplex", format_number(a.offload->seconds_duplex, 3))) +
+                                hide);
   }
   return out;
 }
 
 std::string step_line(const WorkedStep& s, int n, Lang lang) {
   const bool one_line = s.title.id == "train.step.line";
-  const std::string title =
-      one_line ? say(lang, s.title.id, fmt::arg("name", storage_text(lang, s.title.args[0].second)),
-                     fmt::arg("owner", s.title.args[1].second))
-               : say(lang, s.title);
+  const std::string title = one_line
+                                ? say(lang, s.title.id, fmt::arg("name", storage_text(lang, s.title.args[0].second)),
+                                      fmt::arg("owner", s.title.args[1].second))
+                                : say(lang, s.title);
   const std::string bytes = with_commas(s.bytes) + " B = " + format_gb(static_cast<double>(s.bytes), 2);
   if (s.expression.empty()) return fmt::format("{:>2}. {}: {}", n, title, bytes);
   // The formula of one instance ends in its value already.
-  if (s.count == 1) return fmt::format("{:>2}. {}: {} B = {}", n, title, s.expression, format_gb(static_cast<double>(s.bytes), 2));
+  if (s.count == 1)
+    return fmt::format("{:>2}. {}: {} B = {}", n, title, s.expression, format_gb(static_cast<double>(s.bytes), 2));
   return fmt::format("{:>2}. {}: {} x ({}) = {}", n, title, with_commas(s.count), s.expression, bytes);
 }
 
@@ -249,9 +269,11 @@ std::string worked(const TrainAnswer& a, const Style& style) {
     if (!s.textbook) continue;
     std::string difference;
     if (*s.textbook > 0) {
-      difference = fmt::format(" ({:+.1f} %)", 100.0 * (static_cast<double>(s.bytes) / static_cast<double>(*s.textbook) - 1));
+      difference =
+          fmt::format(" ({:+.1f} %)", 100.0 * (static_cast<double>(s.bytes) / static_cast<double>(*s.textbook) - 1));
     }
-    out += wrap(say(lang, "train.textbook_value", fmt::arg("value", format_gb(static_cast<double>(*s.textbook), 2))) + difference,
+    out += wrap(say(lang, "train.textbook_value", fmt::arg("value", format_gb(static_cast<double>(*s.textbook), 2))) +
+                    difference,
                 style.width, 6, 6);
     if (s.why) out += wrap(say(lang, *s.why), style.width, 6, 6);
   }
@@ -277,7 +299,8 @@ std::string render(const TrainAnswer& a, const Style& style) {
   out += "\n" + account(a, style);
   if (a.timeline.size() > 8) {
     const double high = *std::max_element(a.timeline.begin(), a.timeline.end());
-    out += "\n  " + std::string(text(lang, "train.over_step")) + "   " + sparkline(style, a.timeline, 0, high, 56) + "\n";
+    out +=
+        "\n  " + std::string(text(lang, "train.over_step")) + "   " + sparkline(style, a.timeline, 0, high, 56) + "\n";
   }
   if (a.plan.pp > 1) {
     std::vector<double> peaks(a.peaks.begin(), a.peaks.end());
@@ -285,7 +308,9 @@ std::string render(const TrainAnswer& a, const Style& style) {
     const auto lowest = std::min_element(a.peaks.begin(), a.peaks.end());
     out += "  " + std::string(text(lang, "train.over_ranks")) + "   " +
            sparkline(style, peaks, 0, high, static_cast<int>(std::min<size_t>(peaks.size(), 56))) + "   " +
-           say(lang, "train.rank_range", fmt::arg("low", format_gib(*lowest)), fmt::arg("high", format_gib(a.peaks[static_cast<size_t>(a.worst)]))) + "\n";
+           say(lang, "train.rank_range", fmt::arg("low", format_gib(*lowest)),
+               fmt::arg("high", format_gib(a.peaks[static_cast<size_t>(a.worst)]))) +
+           "\n";
   }
   out += rank_table(a, style) + module_view(a, style);
   out += "\n" + states_line(a, style);

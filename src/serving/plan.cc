@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "serving/cache.h"
@@ -152,7 +152,8 @@ void resolve_request(ServePlan& plan, const Model& model, const Job& job) {
     if (model.learned_positions && model.max_positions > 0 && *job.context > model.max_positions) {
       throw InputError({.field = "--context",
                         .value = with_commas(*job.context),
-                        .problem = fmt::format("exceeds the {} learned positions of {}", with_commas(model.max_positions), model.name),
+                        .problem = fmt::format("exceeds the {} learned positions of {}",
+                                               with_commas(model.max_positions), model.name),
                         .accepted = fmt::format("at most {}", model.max_positions)});
     }
     plan.context = given("context", *job.context);
@@ -193,7 +194,9 @@ void resolve_parallel(ServePlan& plan, const Model& model, const Machine& machin
   std::vector<int64_t> carried;
   for (const Parallel& choice : choices) {
     plan.parallel = choice;
-    carried.push_back(!plan.asked && most > 0 && choice.pipeline > best.pipeline ? -1 : largest_concurrency(prepare(plan), plan.context.value));
+    carried.push_back(!plan.asked && most > 0 && choice.pipeline > best.pipeline
+                          ? -1
+                          : largest_concurrency(prepare(plan), plan.context.value));
     if (carried.back() > most) {
       most = carried.back();
       best = choice;

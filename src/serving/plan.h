@@ -69,9 +69,9 @@ struct ServePlan {
   std::vector<RankClass> ranks() const;
 };
 
-/// Makes every choice of `job`. Where the job leaves the parallelism open: with a concurrency, the smallest replica that carries
-/// it (tensor parallel first); without, the smallest that carries nearly as many as the best (rules.spread_permille). Replicas fill the machine.
-/// InputError for what contradicts itself or the model.
+/// Makes every choice of `job`. Where the job leaves the parallelism open: with a concurrency, the smallest replica
+/// that carries it (tensor parallel first); without, the smallest that carries nearly as many as the best
+/// (rules.spread_permille). Replicas fill the machine. InputError for what contradicts itself or the model.
 ServePlan resolve(const Model& model, const Machine& machine, const Job& job, const ServingRules& rules);
 
 /// Everything that one rank of the class holds while `requests` requests of plan.context tokens run: a program whose

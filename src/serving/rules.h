@@ -31,7 +31,7 @@ struct ServingRules {
   Constant int4_group, int4_scale_bits, int4_zero_bits;  ///< of models known by their size alone
   Constant nf4_block, nf4_absmax_bits;
   Constant reserve_permille;  ///< rule of thumb: share of the weights
-  Constant spread_permille;        ///< share of the best spread with which a smaller replica is preferred
+  Constant spread_permille;   ///< share of the best spread with which a smaller replica is preferred
 
   using Member = Constant ServingRules::*;
   /// The rows that are sizes; spread_permille decides a choice instead.

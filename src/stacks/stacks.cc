@@ -40,8 +40,11 @@ Rules stack_rules(std::string_view name, const Constants& constants) {
   size_t index = 0;
   while (index < std::size(kStacks) && kStacks[index] != name) ++index;
   if (index == std::size(kStacks)) {
-    throw InputError({.field = "--stack", .value = std::string(name), .problem = "is not known",
-                      .accepted = "generic, megatron, fsdp, deepspeed, transformers", .near_miss = near_miss(name, stack_names())});
+    throw InputError({.field = "--stack",
+                      .value = std::string(name),
+                      .problem = "is not known",
+                      .accepted = "generic, megatron, fsdp, deepspeed, transformers",
+                      .near_miss = near_miss(name, stack_names())});
   }
   const std::string file = "stacks/" + std::string(name) + "/rules.toml";
   const Document document = parse_toml(embedded::stack_files[index].bytes, file);
@@ -62,8 +65,11 @@ Rules stack_rules(std::string_view name, const Constants& constants) {
   k.moe_weighted_activation = row.boolean_or({"moe_weighted_activation"}, false);
   k.softmax_fp32 = choice<bool>(row, "softmax", {{"fp32", true}, {"native", false}});
   using Loss = KernelChoice::Loss;
-  k.loss = choice<Loss>(row, "loss", {{"upcast", Loss::upcast}, {"plain", Loss::plain}, {"vocab_parallel", Loss::vocab_parallel},
-                                      {"fused", Loss::fused}});
+  k.loss = choice<Loss>(row, "loss",
+                        {{"upcast", Loss::upcast},
+                         {"plain", Loss::plain},
+                         {"vocab_parallel", Loss::vocab_parallel},
+                         {"fused", Loss::fused}});
   k.repeat_kv = row.boolean_or({"repeat_kv"}, false);
   k.logits_kept = row.boolean_or({"logits_kept"}, false);
   r.gradient_bytes = row.integer_or({"gradient_bytes"}, 2, {2, 4});
@@ -81,7 +87,8 @@ Rules stack_rules(std::string_view name, const Constants& constants) {
   r.etp_follows_tp = row.boolean_or({"etp_follows_tp"}, false);
   r.workspace_constants = row.strings({"workspaces"}).value_or(std::vector<std::string>{});
   r.expert_workspace_constants = row.strings({"expert_workspaces"}).value_or(std::vector<std::string>{});
-  for (const std::string& id : row.strings({"bucket_bytes"}).value_or(std::vector<std::string>{})) r.buckets.push_back(constants.get(id));
+  for (const std::string& id : row.strings({"bucket_bytes"}).value_or(std::vector<std::string>{}))
+    r.buckets.push_back(constants.get(id));
   const int64_t element = row.integer_or({"bucket_element_bytes"}, 2, {1, 4});
   for (const std::string& id : row.strings({"bucket_elements"}).value_or(std::vector<std::string>{})) {
     Constant bucket = constants.get(id);

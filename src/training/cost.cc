@@ -27,10 +27,15 @@ TrainingFlops training_flops(const Model& model, const Plan& plan) {
     double reach = static_cast<double>(plan.sequence);
     switch (a.kind) {
       case AttentionKind::full:
-      case AttentionKind::mla: break;
+      case AttentionKind::mla:
+        break;
       case AttentionKind::sliding:
-      case AttentionKind::chunked: reach = std::min(reach, static_cast<double>(a.window > 0 ? a.window : plan.sequence)); break;
-      default: reach = 0; break;
+      case AttentionKind::chunked:
+        reach = std::min(reach, static_cast<double>(a.window > 0 ? a.window : plan.sequence));
+        break;
+      default:
+        reach = 0;
+        break;
     }
     const double width = a.kind == AttentionKind::mla
                              ? static_cast<double>(a.heads * (a.nope_head_dim + a.rope_head_dim + a.value_head_dim))
@@ -52,12 +57,14 @@ namespace {
 double ring_width(const Attention& a, int64_t tp) {
   switch (a.kind) {
     case AttentionKind::mla:
-      return static_cast<double>(a.heads * (a.nope_head_dim + a.rope_head_dim + a.value_head_dim)) / static_cast<double>(tp);
+      return static_cast<double>(a.heads * (a.nope_head_dim + a.rope_head_dim + a.value_head_dim)) /
+             static_cast<double>(tp);
     case AttentionKind::full:
     case AttentionKind::sliding:
     case AttentionKind::chunked:
       return static_cast<double>(std::max<int64_t>(1, ceil_div(a.kv_heads, tp)) * (a.head_dim + a.value_head_dim));
-    default: return 0;
+    default:
+      return 0;
   }
 }
 
@@ -75,9 +82,10 @@ Traffic step_traffic(const Model& model, const Plan& plan, const RankCounts& cou
   const auto exchange = [&](const ClassCounts& c, int64_t replicas) {
     const int64_t group = std::max<int64_t>(1, std::min(replicas, plan.shard_group)), groups = replicas / group;
     const double trained = static_cast<double>(plan.frozen() ? c.adapters : c.parameters);
-    const double base = !plan.frozen()               ? 0
-                        : plan.task == Task::qlora ? static_cast<double>(c.base_bytes)
-                                                   : static_cast<double>(plan.weight_bytes) * static_cast<double>(c.parameters);
+    const double base = !plan.frozen() ? 0
+                        : plan.task == Task::qlora
+                            ? static_cast<double>(c.base_bytes)
+                            : static_cast<double>(plan.weight_bytes) * static_cast<double>(c.parameters);
     shard += plan.zero >= 1 ? trained / static_cast<double>(group) : trained;
     if (plan.zero == 0) {
       // All-reduce = reduce-scatter + all-gather of the gradients.
@@ -95,17 +103,20 @@ Traffic step_traffic(const Model& model, const Plan& plan, const RankCounts& cou
   };
   exchange(counts.dense, plan.dp * plan.cp);
   exchange(counts.expert, plan.expert_dp());
-  const double tokens = static_cast<double>(plan.sequence) * static_cast<double>(plan.micro_batch) / static_cast<double>(plan.cp);
+  const double tokens =
+      static_cast<double>(plan.sequence) * static_cast<double>(plan.micro_batch) / static_cast<double>(plan.cp);
   if (model.shape_known) {
     const double stream = static_cast<double>(plan.element_bytes) * tokens * static_cast<double>(model.hidden);
     const double layers = static_cast<double>(model.layers()) / static_cast<double>(plan.pp);
-    // Two all-reduces forward and two backward a layer (Megatron-LM, arXiv 1909.08053); sequence parallelism replaces each
-    // by a reduce-scatter and an all-gather of the same bytes (arXiv 2205.05198). Full recompute repeats the forward ones.
+    // Two all-reduces forward and two backward a layer (Megatron-LM, arXiv 1909.08053); sequence parallelism replaces
+    // each by a reduce-scatter and an all-gather of the same bytes (arXiv 2205.05198). Full recompute repeats the
+    // forward ones.
     const double rounds = plan.recompute == Recompute::full ? 6 : 4;
     t.tensor_parallel = m * layers * rounds * 2 * share(plan.tp) * stream;
     if (plan.pp > 1) {
       // A middle stage sends activations forward and gradients backward, once for every chunk.
-      t.pipeline_parallel = m * static_cast<double>(plan.vpp) * 2 * (plan.sequence_parallel ? stream / static_cast<double>(plan.tp) : stream);
+      t.pipeline_parallel = m * static_cast<double>(plan.vpp) * 2 *
+                            (plan.sequence_parallel ? stream / static_cast<double>(plan.tp) : stream);
     }
     for (int64_t i = 0; i < model.layers(); ++i) {
       const LayerKind& kind = model.layer(i);
@@ -113,7 +124,8 @@ Traffic step_traffic(const Model& model, const Plan& plan, const RankCounts& cou
         // Dispatch and combine, forward and backward.
         // Sequence parallelism has divided the tokens already.
         const double own = plan.sequence_parallel ? stream / static_cast<double>(plan.tp) : stream;
-        t.expert_parallel += m * 4 * share(plan.ep) * static_cast<double>(kind.mlp.experts_per_token) * own / static_cast<double>(plan.pp);
+        t.expert_parallel += m * 4 * share(plan.ep) * static_cast<double>(kind.mlp.experts_per_token) * own /
+                             static_cast<double>(plan.pp);
       }
       if (plan.cp > 1) {
         // Ring attention passes K and V round, and in backward K, V and their gradients.
@@ -136,7 +148,9 @@ Traffic step_traffic(const Model& model, const Plan& plan, const RankCounts& cou
 
 std::optional<TrainingTime> training_time(double flops_per_token, double tokens, int64_t cards, const Device& device,
                                           Precision precision, double mfu, std::optional<double> price) {
-  const Dtype dtype = precision == Precision::fp32 ? Dtype::tf32 : precision == Precision::fp8 ? Dtype::f8_e4m3 : Dtype::bf16;
+  const Dtype dtype = precision == Precision::fp32  ? Dtype::tf32
+                      : precision == Precision::fp8 ? Dtype::f8_e4m3
+                                                    : Dtype::bf16;
   auto peak = device.flops(dtype);
   if (!peak && dtype == Dtype::tf32) peak = device.flops(Dtype::f32);
   if (!peak || *peak <= 0) return std::nullopt;
@@ -152,7 +166,8 @@ std::optional<TrainingTime> training_time(double flops_per_token, double tokens,
   return t;
 }
 
-OffloadTime offload_time(const Traffic& traffic, double link, double flops_per_token, std::optional<double> peak, double mfu) {
+OffloadTime offload_time(const Traffic& traffic, double link, double flops_per_token, std::optional<double> peak,
+                         double mfu) {
   OffloadTime t;
   t.bytes_per_step = traffic.host;
   t.seconds_one_way = traffic.host / link;

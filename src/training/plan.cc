@@ -9,44 +9,64 @@ namespace vram {
 
 std::string_view task_name(Task t) {
   switch (t) {
-    case Task::pretrain: return "pretrain";
-    case Task::full: return "full";
-    case Task::lora: return "lora";
-    case Task::qlora: return "qlora";
+    case Task::pretrain:
+      return "pretrain";
+    case Task::full:
+      return "full";
+    case Task::lora:
+      return "lora";
+    case Task::qlora:
+      return "qlora";
   }
   return "?";
 }
 
 std::string_view precision_name(Precision p) {
   switch (p) {
-    case Precision::fp32: return "fp32";
-    case Precision::bf16: return "bf16";
-    case Precision::fp16: return "fp16";
-    case Precision::bf16_pure: return "bf16_pure";
-    case Precision::fp8: return "fp8";
+    case Precision::fp32:
+      return "fp32";
+    case Precision::bf16:
+      return "bf16";
+    case Precision::fp16:
+      return "fp16";
+    case Precision::bf16_pure:
+      return "bf16_pure";
+    case Precision::fp8:
+      return "fp8";
   }
   return "?";
 }
 
 std::string_view optimizer_name(Optimizer o) {
   switch (o) {
-    case Optimizer::adamw: return "adamw";
-    case Optimizer::adamw8bit: return "adamw8bit";
-    case Optimizer::sgd: return "sgd";
-    case Optimizer::sgd_momentum: return "sgd_momentum";
-    case Optimizer::adafactor: return "adafactor";
-    case Optimizer::lion: return "lion";
-    case Optimizer::muon: return "muon";
-    case Optimizer::none: return "none";
+    case Optimizer::adamw:
+      return "adamw";
+    case Optimizer::adamw8bit:
+      return "adamw8bit";
+    case Optimizer::sgd:
+      return "sgd";
+    case Optimizer::sgd_momentum:
+      return "sgd_momentum";
+    case Optimizer::adafactor:
+      return "adafactor";
+    case Optimizer::lion:
+      return "lion";
+    case Optimizer::muon:
+      return "muon";
+    case Optimizer::none:
+      return "none";
   }
   return "?";
 }
 
 std::string_view schedule_name(Schedule s) {
   switch (s) {
-    case Schedule::one_f_one_b: return "1f1b";
-    case Schedule::interleaved: return "interleaved";
-    case Schedule::gpipe: return "gpipe";
+    case Schedule::one_f_one_b:
+      return "1f1b";
+    case Schedule::interleaved:
+      return "interleaved";
+    case Schedule::gpipe:
+      return "gpipe";
   }
   return "?";
 }
@@ -54,20 +74,28 @@ std::string_view schedule_name(Schedule s) {
 std::string_view loss_name(KernelChoice::Loss loss) {
   using Loss = KernelChoice::Loss;
   switch (loss) {
-    case Loss::upcast: return "upcast";
-    case Loss::plain: return "plain";
-    case Loss::vocab_parallel: return "vocab_parallel";
-    case Loss::vocab_parallel_compiled: return "vocab_parallel_compiled";
-    case Loss::fused: return "fused";
+    case Loss::upcast:
+      return "upcast";
+    case Loss::plain:
+      return "plain";
+    case Loss::vocab_parallel:
+      return "vocab_parallel";
+    case Loss::vocab_parallel_compiled:
+      return "vocab_parallel_compiled";
+    case Loss::fused:
+      return "fused";
   }
   return "?";
 }
 
 std::string_view recompute_name(Recompute r) {
   switch (r) {
-    case Recompute::none: return "none";
-    case Recompute::selective: return "selective";
-    case Recompute::full: return "full";
+    case Recompute::none:
+      return "none";
+    case Recompute::selective:
+      return "selective";
+    case Recompute::full:
+      return "full";
   }
   return "?";
 }
@@ -75,7 +103,9 @@ std::string_view recompute_name(Recompute r) {
 namespace {
 
 [[noreturn]] void refuse(std::string field, std::string value, std::string problem, std::string accepted = {}) {
-  throw InputError({.field = std::move(field), .value = std::move(value), .problem = std::move(problem),
+  throw InputError({.field = std::move(field),
+                    .value = std::move(value),
+                    .problem = std::move(problem),
                     .accepted = std::move(accepted)});
 }
 
@@ -113,9 +143,10 @@ int64_t query_heads(const Model& model) {
 }
 
 void resolve_precision(const Job& job, const Rules& rules, Plan& plan) {
-  plan.precision = word<Precision>(job.precision, "precision",
-                                   {Precision::fp32, Precision::bf16, Precision::fp16, Precision::bf16_pure, Precision::fp8},
-                                   precision_name, Precision::bf16);
+  plan.precision =
+      word<Precision>(job.precision, "precision",
+                      {Precision::fp32, Precision::bf16, Precision::fp16, Precision::bf16_pure, Precision::fp8},
+                      precision_name, Precision::bf16);
   if (!job.precision) plan.assumptions.push_back({"train.assume.precision", {}});
   plan.optimizer = word<Optimizer>(job.optimizer, "optimizer",
                                    {Optimizer::adamw, Optimizer::adamw8bit, Optimizer::sgd, Optimizer::sgd_momentum,
@@ -144,7 +175,8 @@ void resolve_precision(const Job& job, const Rules& rules, Plan& plan) {
   }
   if (job.master_weights) {
     if (*job.master_weights && !mixed) {
-      refuse("--master-weights", "true", fmt::format("has no meaning with precision {}", precision_name(plan.precision)),
+      refuse("--master-weights", "true",
+             fmt::format("has no meaning with precision {}", precision_name(plan.precision)),
              "bf16, fp16 or fp8 precision");
     }
     if (mixed) {
@@ -158,16 +190,23 @@ void resolve_precision(const Job& job, const Rules& rules, Plan& plan) {
       refuse("--moment-dtype", moment, fmt::format("has no meaning with optimizer {}", optimizer_name(plan.optimizer)),
              "adamw, lion, muon, sgd_momentum");
     }
-    if (moment == "fp32") plan.moment_bytes = 4;
-    else if (moment == "bf16" || moment == "fp16") plan.moment_bytes = 2;
-    else refuse("--moment-dtype", moment, "is not known", "fp32, bf16, fp16");
+    if (moment == "fp32")
+      plan.moment_bytes = 4;
+    else if (moment == "bf16" || moment == "fp16")
+      plan.moment_bytes = 2;
+    else
+      refuse("--moment-dtype", moment, "is not known", "fp32, bf16, fp16");
   }
   if (job.gradient_dtype) {
     const std::string& g = *job.gradient_dtype;
-    if (g == "fp32") plan.gradient_bytes = 4;
-    else if (g == "bf16" || g == "fp16") plan.gradient_bytes = 2;
-    else if (g == "both") plan.gradient_bytes = 2, plan.gradient_copy_bytes = 4;
-    else refuse("--gradient-dtype", g, "is not known", "fp32, bf16, fp16, both");
+    if (g == "fp32")
+      plan.gradient_bytes = 4;
+    else if (g == "bf16" || g == "fp16")
+      plan.gradient_bytes = 2;
+    else if (g == "both")
+      plan.gradient_bytes = 2, plan.gradient_copy_bytes = 4;
+    else
+      refuse("--gradient-dtype", g, "is not known", "fp32, bf16, fp16, both");
   }
 }
 
@@ -184,24 +223,29 @@ void resolve_groups(const Model& model, const Machine* machine, const Job& job, 
     const int64_t heads = query_heads(model);
     if (heads > 0 && (plan.tp > heads || heads % plan.tp != 0)) {
       refuse("--tensor-parallel", fmt::format("{}", plan.tp),
-             fmt::format("does not divide the {} query heads of {}", heads, model.name), divisors(heads, machine ? machine->cards() : 1024));
+             fmt::format("does not divide the {} query heads of {}", heads, model.name),
+             divisors(heads, machine ? machine->cards() : 1024));
     }
   }
   const int64_t model_parallel = plan.tp * plan.cp * plan.pp;
   if (machine) {
     const int64_t cards = machine->cards();
     if (cards % model_parallel != 0) {
-      refuse(plan.tp > 1 ? "--tensor-parallel" : plan.pp > 1 ? "--pipeline-parallel" : "--context-parallel",
-             fmt::format("{}", plan.tp > 1 ? plan.tp : plan.pp > 1 ? plan.pp : plan.cp),
-             fmt::format("makes tp·cp·pp = {}·{}·{} = {}, which does not divide the {} cards of {}", plan.tp, plan.cp, plan.pp,
-                         model_parallel, cards, machine->text),
+      refuse(plan.tp > 1   ? "--tensor-parallel"
+             : plan.pp > 1 ? "--pipeline-parallel"
+                           : "--context-parallel",
+             fmt::format("{}", plan.tp > 1   ? plan.tp
+                               : plan.pp > 1 ? plan.pp
+                                             : plan.cp),
+             fmt::format("makes tp·cp·pp = {}·{}·{} = {}, which does not divide the {} cards of {}", plan.tp, plan.cp,
+                         plan.pp, model_parallel, cards, machine->text),
              "sizes whose product divides the cards");
     }
     plan.dp = job.data_parallel.value_or(cards / model_parallel);
     if (plan.dp * model_parallel != cards) {
       refuse("--data-parallel", fmt::format("{}", plan.dp),
-             fmt::format("gives tp·cp·pp·dp = {}·{}·{}·{} = {} devices, but {} has {}", plan.tp, plan.cp, plan.pp, plan.dp,
-                         plan.dp * model_parallel, machine->text, cards),
+             fmt::format("gives tp·cp·pp·dp = {}·{}·{}·{} = {} devices, but {} has {}", plan.tp, plan.cp, plan.pp,
+                         plan.dp, plan.dp * model_parallel, machine->text, cards),
              fmt::format("{}", cards / model_parallel));
     }
   } else {
@@ -210,7 +254,8 @@ void resolve_groups(const Model& model, const Machine* machine, const Job& job, 
   if (model.shape_known) {
     if (plan.pp * plan.vpp > model.layers()) {
       refuse("--pipeline-parallel", fmt::format("{}", plan.pp),
-             fmt::format("with {} virtual stages each needs more layers than the {} of {}", plan.vpp, model.layers(), model.name),
+             fmt::format("with {} virtual stages each needs more layers than the {} of {}", plan.vpp, model.layers(),
+                         model.name),
              fmt::format("at most {}", model.layers() / plan.vpp));
     }
     if (plan.vpp > 1 && model.layers() % (plan.pp * plan.vpp) != 0) {
@@ -222,10 +267,12 @@ void resolve_groups(const Model& model, const Machine* machine, const Job& job, 
   if (plan.vpp > kMaxChunks || plan.pp * plan.vpp > kMaxVirtualStages) {
     const int64_t most = std::min(kMaxChunks, std::max<int64_t>(1, kMaxVirtualStages / plan.pp));
     if (plan.vpp > 1) {
-      refuse("--virtual-pipeline", fmt::format("{}", plan.vpp), fmt::format("times {} stages is more than {} virtual stages", plan.pp, kMaxVirtualStages),
+      refuse("--virtual-pipeline", fmt::format("{}", plan.vpp),
+             fmt::format("times {} stages is more than {} virtual stages", plan.pp, kMaxVirtualStages),
              fmt::format("at most {}", most));
     }
-    refuse("--pipeline-parallel", fmt::format("{}", plan.pp), "is too many stages", fmt::format("at most {}", kMaxVirtualStages));
+    refuse("--pipeline-parallel", fmt::format("{}", plan.pp), "is too many stages",
+           fmt::format("at most {}", kMaxVirtualStages));
   }
   if (plan.vpp > 1 && plan.pp < 2) {
     refuse("--virtual-pipeline", fmt::format("{}", plan.vpp), "needs pipeline_parallel of at least 2", "1");
@@ -235,7 +282,8 @@ void resolve_groups(const Model& model, const Machine* machine, const Job& job, 
   for (const LayerKind& kind : model.kinds) experts = std::max(experts, kind.mlp.experts);
   plan.experts = experts > 0;
   if (plan.ep > 1 && experts == 0) {
-    refuse("--expert-parallel", fmt::format("{}", plan.ep), fmt::format("needs a mixture of experts; {} is dense", model.name), "1");
+    refuse("--expert-parallel", fmt::format("{}", plan.ep),
+           fmt::format("needs a mixture of experts; {} is dense", model.name), "1");
   }
   const int64_t pool = plan.tp * plan.cp * plan.dp;
   if (pool % (plan.ep * plan.etp) != 0) {
@@ -254,26 +302,28 @@ void resolve_groups(const Model& model, const Machine* machine, const Job& job, 
   if (!job.sequence_parallel && plan.tp > 1) {
     plan.assumptions.push_back({plan.sequence_parallel ? "train.assume.sp_on" : "train.assume.sp_off", {}});
   }
-  plan.schedule = word<Schedule>(job.schedule, "schedule", {Schedule::one_f_one_b, Schedule::interleaved, Schedule::gpipe},
-                                 schedule_name, plan.vpp > 1 ? Schedule::interleaved : Schedule::one_f_one_b);
+  plan.schedule =
+      word<Schedule>(job.schedule, "schedule", {Schedule::one_f_one_b, Schedule::interleaved, Schedule::gpipe},
+                     schedule_name, plan.vpp > 1 ? Schedule::interleaved : Schedule::one_f_one_b);
   if (plan.schedule == Schedule::interleaved && plan.vpp < 2) {
     refuse("--schedule", "interleaved", "needs virtual_pipeline of at least 2", "1f1b, gpipe, or --virtual-pipeline 2");
   }
   if (plan.schedule != Schedule::interleaved && plan.vpp > 1) {
-    refuse("--schedule", std::string(schedule_name(plan.schedule)), "runs one chunk a rank, but virtual_pipeline is set",
-           "interleaved");
+    refuse("--schedule", std::string(schedule_name(plan.schedule)),
+           "runs one chunk a rank, but virtual_pipeline is set", "interleaved");
   }
 }
 
 void resolve_batch(const Model& model, const Job& job, Plan& plan) {
   plan.sequence = job.sequence.value_or(4096);
-  if (!job.sequence && model.learned_positions && model.max_positions > 0) plan.sequence = std::min(plan.sequence, model.max_positions);
+  if (!job.sequence && model.learned_positions && model.max_positions > 0)
+    plan.sequence = std::min(plan.sequence, model.max_positions);
   if (!job.sequence) plan.assumptions.push_back({"train.assume.sequence", {{"tokens", with_commas(plan.sequence)}}});
   plan.micro_batch = job.micro_batch.value_or(1);
   if (!job.micro_batch) plan.assumptions.push_back({"train.assume.micro_batch", {}});
   if (plan.sequence % plan.cp != 0) {
-    refuse("--context-parallel", fmt::format("{}", plan.cp), fmt::format("does not divide the sequence of {} tokens", plan.sequence),
-           divisors(plan.sequence, 256));
+    refuse("--context-parallel", fmt::format("{}", plan.cp),
+           fmt::format("does not divide the sequence of {} tokens", plan.sequence), divisors(plan.sequence, 256));
   }
   if (plan.sequence_parallel && (plan.sequence / plan.cp) % plan.tp != 0) {
     refuse("--sequence", fmt::format("{}", plan.sequence),
@@ -293,14 +343,15 @@ void resolve_batch(const Model& model, const Job& job, Plan& plan) {
     }
     plan.micro_batches = *job.global_batch / per_round;
     if (job.gradient_accumulation && *job.gradient_accumulation != plan.micro_batches) {
-      refuse("--gradient-accumulation", fmt::format("{}", *job.gradient_accumulation),
-             "contradicts the global batch", fmt::format("{}", plan.micro_batches));
+      refuse("--gradient-accumulation", fmt::format("{}", *job.gradient_accumulation), "contradicts the global batch",
+             fmt::format("{}", plan.micro_batches));
     }
   } else if (job.gradient_accumulation) {
     plan.micro_batches = *job.gradient_accumulation;
   } else {
     plan.micro_batches = plan.pp > 1 ? 4 * plan.pp : 1;
-    if (plan.pp > 1) plan.assumptions.push_back({"train.assume.micro_batches", {{"n", with_commas(plan.micro_batches)}}});
+    if (plan.pp > 1)
+      plan.assumptions.push_back({"train.assume.micro_batches", {{"n", with_commas(plan.micro_batches)}}});
   }
   if (plan.schedule == Schedule::interleaved && plan.micro_batches % plan.pp != 0) {
     refuse("--gradient-accumulation", fmt::format("{}", plan.micro_batches),
@@ -314,8 +365,8 @@ void set_targets(const std::vector<std::string>& targets, Adapters& a) {
   a.set_attention(false);
   a.set_mlp(false);
   const std::pair<std::string_view, bool Adapters::*> names[] = {
-      {"q_proj", &Adapters::q},       {"k_proj", &Adapters::k},   {"v_proj", &Adapters::v},
-      {"o_proj", &Adapters::o},       {"gate_proj", &Adapters::gate}, {"up_proj", &Adapters::up},
+      {"q_proj", &Adapters::q},      {"k_proj", &Adapters::k},       {"v_proj", &Adapters::v},
+      {"o_proj", &Adapters::o},      {"gate_proj", &Adapters::gate}, {"up_proj", &Adapters::up},
       {"down_proj", &Adapters::down}};
   for (const std::string& target : targets) {
     bool known = target == "all" || target == "all-linear" || target == "attention" || target == "mlp";
@@ -329,11 +380,12 @@ void set_targets(const std::vector<std::string>& targets, Adapters& a) {
       known = true;
     }
     if (!known) {
-      throw InputError({.field = "--lora-targets",
-                        .value = target,
-                        .problem = "is not known",
-                        .accepted = "all, attention, mlp, q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj",
-                        .near_miss = near_miss(target, accepted)});
+      throw InputError(
+          {.field = "--lora-targets",
+           .value = target,
+           .problem = "is not known",
+           .accepted = "all, attention, mlp, q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj",
+           .near_miss = near_miss(target, accepted)});
     }
   }
 }
@@ -348,11 +400,13 @@ void resolve_sharding(const Job& job, Plan& plan) {
       if (*job.sharding != name) continue;
       known = true;
       if (job.zero && *job.zero != stage) {
-        refuse("--zero", fmt::format("{}", *job.zero), fmt::format("contradicts --sharding {}", name), fmt::format("{}", stage));
+        refuse("--zero", fmt::format("{}", *job.zero), fmt::format("contradicts --sharding {}", name),
+               fmt::format("{}", stage));
       }
       plan.zero = stage;
     }
-    if (!known) refuse("--sharding", *job.sharding, "is not known", "ddp, zero1, zero2, zero3, fsdp, distributed_optimizer");
+    if (!known)
+      refuse("--sharding", *job.sharding, "is not known", "ddp, zero1, zero2, zero3, fsdp, distributed_optimizer");
   }
   plan.shard_group = plan.dp * plan.cp;
   if (!job.zero && !job.sharding && plan.shard_group > 1) {
@@ -362,15 +416,20 @@ void resolve_sharding(const Job& job, Plan& plan) {
     if (plan.zero == 0) refuse("--hybrid-shard", fmt::format("{}", *job.hybrid_shard), "needs --zero 1, 2 or 3");
     if (plan.shard_group % *job.hybrid_shard != 0) {
       refuse("--hybrid-shard", fmt::format("{}", *job.hybrid_shard),
-             fmt::format("does not divide the data-parallel group of {}", plan.shard_group), divisors(plan.shard_group, 4096));
+             fmt::format("does not divide the data-parallel group of {}", plan.shard_group),
+             divisors(plan.shard_group, 4096));
     }
     plan.shard_group = *job.hybrid_shard;
   }
   for (const std::string& what : job.offload) {
-    if (what == "optimizer") plan.offload_optimizer = true;
-    else if (what == "gradients") plan.offload_gradients = plan.offload_optimizer = true;
-    else if (what == "parameters") plan.offload_parameters = plan.offload_optimizer = true;
-    else if (what != "none") refuse("--offload", what, "is not known", "optimizer, gradients, parameters");
+    if (what == "optimizer")
+      plan.offload_optimizer = true;
+    else if (what == "gradients")
+      plan.offload_gradients = plan.offload_optimizer = true;
+    else if (what == "parameters")
+      plan.offload_parameters = plan.offload_optimizer = true;
+    else if (what != "none")
+      refuse("--offload", what, "is not known", "optimizer, gradients, parameters");
   }
   if (plan.offload_parameters && plan.zero != 3) {
     refuse("--offload", "parameters", "needs --zero 3, which gathers them layer by layer", "optimizer, or --zero 3");
@@ -383,7 +442,8 @@ Plan resolve_plan(const Model& model, const Machine* machine, const Job& job, co
   Plan plan;
   plan.rules = rules;
   plan.textbook = job.textbook;
-  plan.task = word<Task>(job.task, "task", {Task::pretrain, Task::full, Task::lora, Task::qlora}, task_name, Task::pretrain);
+  plan.task =
+      word<Task>(job.task, "task", {Task::pretrain, Task::full, Task::lora, Task::qlora}, task_name, Task::pretrain);
   resolve_precision(job, rules, plan);
   resolve_groups(model, machine, job, plan);
   resolve_batch(model, job, plan);
@@ -400,9 +460,9 @@ Plan resolve_plan(const Model& model, const Machine* machine, const Job& job, co
   if (!job.attention) plan.assumptions.push_back({plan.flash ? "train.assume.flash" : "train.assume.unfused", {}});
   plan.rules.kernels.attention_fused = plan.flash;
   using Loss = KernelChoice::Loss;
-  plan.rules.kernels.loss =
-      word<Loss>(job.loss, "loss", {Loss::upcast, Loss::plain, Loss::vocab_parallel, Loss::vocab_parallel_compiled, Loss::fused},
-                 loss_name, rules.kernels.loss);
+  plan.rules.kernels.loss = word<Loss>(
+      job.loss, "loss", {Loss::upcast, Loss::plain, Loss::vocab_parallel, Loss::vocab_parallel_compiled, Loss::fused},
+      loss_name, rules.kernels.loss);
   // Losses that overwrite the logits with their gradient leave a caller nothing to hold.
   if (plan.rules.kernels.loss == Loss::fused) plan.rules.kernels.logits_kept = false;
   for (const LayerKind& kind : model.kinds) {
@@ -415,7 +475,8 @@ Plan resolve_plan(const Model& model, const Machine* machine, const Job& job, co
     plan.assumptions.push_back({"train.assume.dropout", {{"share", fmt::format("{:g}", most)}}});
   }
   if (model.counts.mtp > 0) {
-    plan.assumptions.push_back({"train.assume.no_mtp", {{"parameters", format_count(static_cast<double>(model.counts.mtp))}}});
+    plan.assumptions.push_back(
+        {"train.assume.no_mtp", {{"parameters", format_count(static_cast<double>(model.counts.mtp))}}});
   }
   for (const LayerKind& kind : model.kinds) {
     if (!kind.encoder || job.textbook) continue;
@@ -432,9 +493,12 @@ Plan resolve_plan(const Model& model, const Machine* machine, const Job& job, co
     if (!job.lora_rank) plan.assumptions.push_back({"train.assume.rank", {}});
     plan.adapters.bytes = rules.adapter_bytes;
     if (job.lora_dtype) {
-      if (*job.lora_dtype == "fp32") plan.adapters.bytes = 4;
-      else if (*job.lora_dtype == "bf16" || *job.lora_dtype == "fp16") plan.adapters.bytes = 2;
-      else refuse("--lora-dtype", *job.lora_dtype, "is not known", "fp32, bf16");
+      if (*job.lora_dtype == "fp32")
+        plan.adapters.bytes = 4;
+      else if (*job.lora_dtype == "bf16" || *job.lora_dtype == "fp16")
+        plan.adapters.bytes = 2;
+      else
+        refuse("--lora-dtype", *job.lora_dtype, "is not known", "fp32, bf16");
     }
     if (!job.lora_targets.empty()) {
       set_targets(job.lora_targets, plan.adapters);
@@ -445,11 +509,12 @@ Plan resolve_plan(const Model& model, const Machine* machine, const Job& job, co
     plan.weight_bytes = plan.precision == Precision::fp32 ? 4 : 2;
     plan.master_bytes = 0;
   } else if (job.lora_rank || !job.lora_targets.empty() || job.lora_dtype) {
-    refuse(job.lora_rank ? "--lora-rank" : "--lora-targets", "", "has no meaning without adapters", "--task lora or --task qlora");
+    refuse(job.lora_rank ? "--lora-rank" : "--lora-targets", "", "has no meaning without adapters",
+           "--task lora or --task qlora");
   }
   if ((plan.optimizer == Optimizer::adafactor || plan.optimizer == Optimizer::muon) && !model.shape_known) {
-    refuse("--optimizer", std::string(optimizer_name(plan.optimizer)), "needs the shapes of the model, not only its size",
-           "adamw, adamw8bit, sgd, sgd_momentum, lion");
+    refuse("--optimizer", std::string(optimizer_name(plan.optimizer)),
+           "needs the shapes of the model, not only its size", "adamw, adamw8bit, sgd, sgd_momentum, lion");
   }
   return plan;
 }

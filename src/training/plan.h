@@ -35,9 +35,9 @@ struct Plan {
   int64_t tp = 1, cp = 1, pp = 1, vpp = 1, ep = 1, etp = 1, dp = 1;
   bool sequence_parallel = false;
   Schedule schedule = Schedule::one_f_one_b;
-  bool experts = false;                     ///< the model has routed experts
+  bool experts = false;  ///< the model has routed experts
   int64_t zero = 0;
-  int64_t shard_group = 1;                  ///< ranks over which ZeRO divides: dp * cp, or the hybrid shard group
+  int64_t shard_group = 1;  ///< ranks over which ZeRO divides: dp * cp, or the hybrid shard group
   Recompute recompute = Recompute::none;
   bool flash = true;
   double hidden_dropout = 0, attention_dropout = 0;
@@ -47,16 +47,16 @@ struct Plan {
   // Bytes of one parameter.
   int64_t weight_bytes = 2, gradient_bytes = 2, gradient_copy_bytes = 0, master_bytes = 4, moment_bytes = 4;
   int64_t element_bytes = 2;
-  std::vector<Note> assumptions;            ///< what the job did not say, one clause each
+  std::vector<Note> assumptions;  ///< what the job did not say, one clause each
 
   int64_t cards() const { return tp * cp * pp * dp; }
   int64_t expert_dp() const { return tp * cp * dp / (ep * etp); }
   bool frozen() const { return task == Task::lora || task == Task::qlora; }
 };
 
-/// Decides every field. InputError names the option, its value and what is accepted here: groups that do not multiply to
-/// the machine's cards, heads that tensor parallelism does not divide, layers the pipeline does not divide, and so on.
-/// A machine of memory only is allowed. `machine` null: as many cards as the parallel sizes say.
+/// Decides every field. InputError names the option, its value and what is accepted here: groups that do not multiply
+/// to the machine's cards, heads that tensor parallelism does not divide, layers the pipeline does not divide, and so
+/// on. A machine of memory only is allowed. `machine` null: as many cards as the parallel sizes say.
 Plan resolve_plan(const Model& model, const Machine* machine, const Job& job, const Rules& rules);
 
 /// Layers of every virtual stage: stages[rank][chunk] = {first layer, count}. Uneven layers go to the earlier stages

@@ -92,7 +92,8 @@ ScheduleShape schedule_shape(Schedule schedule, int64_t pp, int64_t vpp, int64_t
       std::vector<Moment>& kept = kept_by_kind[2 * chunk + (pass.forward ? 0 : 1)];
       const Glance now{pass.forward, pass.chunk, !pass.forward && !gradients[chunk], in_flight, gradients};
       if (std::none_of(kept.begin(), kept.end(), [&](const Moment& k) { return dominates(glance(k), now); })) {
-        kept.erase(std::remove_if(kept.begin(), kept.end(), [&](const Moment& k) { return dominates(now, glance(k)); }), kept.end());
+        kept.erase(std::remove_if(kept.begin(), kept.end(), [&](const Moment& k) { return dominates(now, glance(k)); }),
+                   kept.end());
         kept.push_back({now.forward, now.chunk, now.first_backward, in_flight, gradients});
       }
       if (pass.forward) {

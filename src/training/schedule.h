@@ -22,13 +22,13 @@ std::vector<Pass> pass_order(Schedule schedule, int64_t pp, int64_t vpp, int64_t
 struct Moment {
   bool forward = true;
   int64_t chunk = 0;
-  bool first_backward = false;                ///< of this chunk in the step: its gradients appear during the pass
-  std::vector<int64_t> in_flight;             ///< micro-batches kept for backward, by chunk
-  std::vector<bool> gradients;                ///< chunks whose gradients exist already
+  bool first_backward = false;     ///< of this chunk in the step: its gradients appear during the pass
+  std::vector<int64_t> in_flight;  ///< micro-batches kept for backward, by chunk
+  std::vector<bool> gradients;     ///< chunks whose gradients exist already
 };
 
-/// Every moment that no other moment of the same pass kind dominates, per rank. Depends on the schedule only, so a search
-/// prepares it once.
+/// Every moment that no other moment of the same pass kind dominates, per rank. Depends on the schedule only, so a
+/// search prepares it once.
 struct ScheduleShape {
   std::vector<std::vector<Moment>> ranks;
 };
@@ -38,8 +38,8 @@ ScheduleShape schedule_shape(Schedule schedule, int64_t pp, int64_t vpp, int64_t
 /// rank's order of passes can be looked at.
 inline constexpr int64_t kMaxChunks = 64, kMaxVirtualStages = 512;
 
-/// The micro-batches after which an order only repeats moments that it had before: all the peaks of a step lie in a step
-/// of this many. GPipe keeps every micro-batch, so there it is all of them.
+/// The micro-batches after which an order only repeats moments that it had before: all the peaks of a step lie in a
+/// step of this many. GPipe keeps every micro-batch, so there it is all of them.
 int64_t telling_micro_batches(Schedule schedule, int64_t pp, int64_t micro_batches);
 
 }  // namespace vram

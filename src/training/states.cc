@@ -11,7 +11,8 @@ bool is_expert(const Tensor& t) {
   return t.shard == Shard::expert_column || t.shard == Shard::expert_row || t.shard == Shard::expert_replicated;
 }
 
-// Which stage owns a tensor that is in no layer: embeddings and encoders of other modalities sit before the first layer.
+// Which stage owns a tensor that is in no layer: embeddings and encoders of other modalities sit before the first
+// layer.
 bool on_first_stage(const TensorGroup& group, const Tensor& t) {
   if (group.part != TensorGroup::Part::text) return true;
   switch (t.role) {
@@ -19,23 +20,35 @@ bool on_first_stage(const TensorGroup& group, const Tensor& t) {
     case Role::position_embedding:
     case Role::vision:
     case Role::audio:
-    case Role::projector: return true;
-    default: return false;
+    case Role::projector:
+      return true;
+    default:
+      return false;
   }
 }
 
 bool adapted(const Tensor& t, const Adapters& a) {
   switch (t.role) {
-    case Role::attention_q: return a.q;
-    case Role::attention_k: return a.k;
-    case Role::attention_v: return a.v;
-    case Role::attention_qkv: return a.q || a.k || a.v;
-    case Role::attention_out: return a.o;
-    case Role::mlp_gate: return a.gate;
-    case Role::mlp_up: return a.up;
-    case Role::mlp_gate_up: return a.gate || a.up;
-    case Role::mlp_down: return a.down;
-    default: return false;
+    case Role::attention_q:
+      return a.q;
+    case Role::attention_k:
+      return a.k;
+    case Role::attention_v:
+      return a.v;
+    case Role::attention_qkv:
+      return a.q || a.k || a.v;
+    case Role::attention_out:
+      return a.o;
+    case Role::mlp_gate:
+      return a.gate;
+    case Role::mlp_up:
+      return a.up;
+    case Role::mlp_gate_up:
+      return a.gate || a.up;
+    case Role::mlp_down:
+      return a.down;
+    default:
+      return false;
   }
 }
 
@@ -66,8 +79,9 @@ void count(const Tensor& t, const Model& model, const Plan& plan, int64_t layer,
     int64_t lead = copies;
     for (size_t i = 0; i + 2 < t.shape.size(); ++i) lead *= t.shape[i];
     const int64_t cut = std::max<int64_t>(1, t.elements() * t.experts / std::max<int64_t>(1, n));
-    c.factored += is_expert(t) ? lead * (rows + columns) : lead * (t.shard == Shard::row ? rows + ceil_div(columns, cut)
-                                                                                         : ceil_div(rows, cut) + columns);
+    c.factored += is_expert(t)
+                      ? lead * (rows + columns)
+                      : lead * (t.shard == Shard::row ? rows + ceil_div(columns, cut) : ceil_div(rows, cut) + columns);
   } else {
     c.factored += n;
   }
@@ -84,9 +98,11 @@ void count(const Tensor& t, const Model& model, const Plan& plan, int64_t layer,
 int64_t local_elements(const Tensor& t, const Model& model, const Plan& plan, int64_t layer) {
   const int64_t n = t.elements();
   switch (t.shard) {
-    case Shard::replicated: return n;
+    case Shard::replicated:
+      return n;
     case Shard::column:
-    case Shard::row: return ceil_div(n, plan.tp);
+    case Shard::row:
+      return ceil_div(n, plan.tp);
     case Shard::vocab: {
       const int64_t multiple = plan.textbook ? 1 : plan.rules.vocabulary_multiple;
       if (multiple == 1) return ceil_div(n, plan.tp);
@@ -99,8 +115,10 @@ int64_t local_elements(const Tensor& t, const Model& model, const Plan& plan, in
       return ceil_div(n, std::min(plan.tp, heads));
     }
     case Shard::expert_column:
-    case Shard::expert_row: return checked_mul(local_experts(t, plan), ceil_div(n, plan.etp));
-    case Shard::expert_replicated: return checked_mul(local_experts(t, plan), n);
+    case Shard::expert_row:
+      return checked_mul(local_experts(t, plan), ceil_div(n, plan.etp));
+    case Shard::expert_replicated:
+      return checked_mul(local_experts(t, plan), n);
   }
   return n;
 }
@@ -185,7 +203,8 @@ UnitCounts edge_counts(const Model& model, const Plan& plan, bool first) {
       if (table) count(t, model, plan, -1, tied);
     }
   }
-  return {one.dense.parameters + one.expert.parameters, tied.dense.parameters, one.dense.base_bytes + one.expert.base_bytes};
+  return {one.dense.parameters + one.expert.parameters, tied.dense.parameters,
+          one.dense.base_bytes + one.expert.base_bytes};
 }
 
 }  // namespace
@@ -200,13 +219,18 @@ int fused_with(const Tensor& t) {
   switch (t.role) {
     case Role::attention_q:
     case Role::attention_k:
-    case Role::attention_v: return 1;
+    case Role::attention_v:
+      return 1;
     case Role::mlp_gate:
-    case Role::mlp_up: return 2;
+    case Role::mlp_up:
+      return 2;
     case Role::expert_gate:
-    case Role::expert_up: return 3;
-    case Role::shared_expert: return t.shard == Shard::column ? 4 : 0;
-    default: return 0;
+    case Role::expert_up:
+      return 3;
+    case Role::shared_expert:
+      return t.shard == Shard::column ? 4 : 0;
+    default:
+      return 0;
   }
 }
 
@@ -242,7 +266,8 @@ N placeholders(const Model& model, const Plan& plan, int64_t rank) {
   std::set<std::pair<int64_t, int64_t>> shapes;
   const auto stages = stage_layers(model.layers(), plan);
   for (const TensorGroup& group : model.tensors) {
-    if (group.layers.empty() || (group.part != TensorGroup::Part::text && group.part != TensorGroup::Part::encoder)) continue;
+    if (group.layers.empty() || (group.part != TensorGroup::Part::text && group.part != TensorGroup::Part::encoder))
+      continue;
     const auto mine = [&](int64_t layer) {
       for (const StageLayers& s : stages[static_cast<size_t>(rank)]) {
         if (layer >= s.first && layer < s.first + s.count) return true;
@@ -278,7 +303,8 @@ template <Number N>
 N optimizer_bytes(const Plan& plan, N parameters, const ClassCounts& counts) {
   const N moment(plan.moment_bytes);
   switch (plan.optimizer) {
-    case Optimizer::adamw: return N(2) * moment * parameters;
+    case Optimizer::adamw:
+      return N(2) * moment * parameters;
     case Optimizer::adamw8bit: {
       // Two states of one byte, with an fp32 scale for every block of 256; tensors under 4,096 numbers stay in fp32
       // (bitsandbytes optimizer.py, min_8bit_size).
@@ -287,10 +313,13 @@ N optimizer_bytes(const Plan& plan, N parameters, const ClassCounts& counts) {
       return N(2) * large + N(2) * N(4) * ceil_div(large, N(256)) + N(8) * small;
     }
     case Optimizer::sgd:
-    case Optimizer::none: return N(0);
+    case Optimizer::none:
+      return N(0);
     case Optimizer::sgd_momentum:
-    case Optimizer::lion: return moment * parameters;
-    case Optimizer::adafactor: return N(4) * N::symbol("rows + columns", counts.factored);
+    case Optimizer::lion:
+      return moment * parameters;
+    case Optimizer::adafactor:
+      return N(4) * N::symbol("rows + columns", counts.factored);
     case Optimizer::muon: {
       // Momentum for hidden matrices; AdamW for embeddings, norms and the head (Jordan et al. 2024).
       const N hidden = N::symbol("P_hidden", counts.hidden_matrices);
@@ -303,10 +332,15 @@ N optimizer_bytes(const Plan& plan, N parameters, const ClassCounts& counts) {
 template <Number N>
 std::vector<State<N>> model_states(const Model&, const Plan& plan, const RankCounts& counts) {
   std::vector<State<N>> out;
-  const auto add = [&](std::string name, std::string owner, Category category, Tier tier, N bytes, bool gradient = false) {
+  const auto add = [&](std::string name, std::string owner, Category category, Tier tier, N bytes,
+                       bool gradient = false) {
     if (bytes.value() == 0) return;
-    out.push_back({{.name = std::move(name), .owner = std::move(owner), .category = category, .tier = tier,
-                    .life = gradient ? Life::step : Life::process, .bytes = bytes},
+    out.push_back({{.name = std::move(name),
+                    .owner = std::move(owner),
+                    .category = category,
+                    .tier = tier,
+                    .life = gradient ? Life::step : Life::process,
+                    .bytes = bytes},
                    gradient});
   };
   const Tier optimizer_tier = plan.offload_optimizer ? Tier::host : Tier::device;
@@ -320,8 +354,8 @@ std::vector<State<N>> model_states(const Model&, const Plan& plan, const RankCou
     const auto sharded = [&](N bytes, int64_t stage) { return plan.zero >= stage ? ceil_div(bytes, group) : bytes; };
     if (plan.frozen()) {
       const N base = plan.task == Task::qlora ? N::symbol("quantized base", c.base_bytes) : N(plan.weight_bytes) * P;
-      add(plan.task == Task::qlora ? "frozen weights, 4-bit" : "frozen weights", owner, Category::parameters, weight_tier,
-          sharded(base, 3));
+      add(plan.task == Task::qlora ? "frozen weights, 4-bit" : "frozen weights", owner, Category::parameters,
+          weight_tier, sharded(base, 3));
       const N A = N::symbol("P_adapters", c.adapters);
       const N a(plan.adapters.bytes);
       add("adapter weights", owner, Category::adapters, Tier::device, sharded(a * A, 3));
@@ -336,11 +370,13 @@ std::vector<State<N>> model_states(const Model&, const Plan& plan, const RankCou
     if (plan.precision == Precision::fp8 && c.linear > 0) {
       // Hopper multiplies fp8 matrices in one orientation only, so a transposed copy is kept beside the fp8 one
       // (Transformer Engine; NVIDIA/TransformerEngine issue 1880).
-      add("fp8 weights and transposes", owner, Category::parameters, Tier::device, sharded(N(2) * N::symbol("P_linear", c.linear), 3));
+      add("fp8 weights and transposes", owner, Category::parameters, Tier::device,
+          sharded(N(2) * N::symbol("P_linear", c.linear), 3));
     }
     add("gradients", owner, Category::gradients, gradient_tier, sharded(N(plan.gradient_bytes) * P, 2), true);
     if (plan.gradient_copy_bytes > 0) {
-      add("gradients, fp32 copy", owner, Category::gradients, gradient_tier, sharded(N(plan.gradient_copy_bytes) * P, 2), true);
+      add("gradients, fp32 copy", owner, Category::gradients, gradient_tier,
+          sharded(N(plan.gradient_copy_bytes) * P, 2), true);
     }
     if (plan.master_bytes > 0) {
       add("master weights, fp32", owner, Category::optimizer, optimizer_tier, sharded(N(plan.master_bytes) * P, 1));

@@ -7,16 +7,16 @@
 
 namespace vram {
 
-/// What one pipeline rank holds of the model, counted in numbers, before data parallelism divides anything. Two classes:
-/// dense parameters are replicated over dp·cp ranks, experts over tp·cp·dp / (ep·etp).
+/// What one pipeline rank holds of the model, counted in numbers, before data parallelism divides anything. Two
+/// classes: dense parameters are replicated over dp·cp ranks, experts over tp·cp·dp / (ep·etp).
 struct ClassCounts {
-  int64_t parameters = 0;         ///< trained or frozen base parameters on the rank
-  int64_t linear = 0;             ///< of them, matrices that fp8 keeps extra copies of
-  int64_t hidden_matrices = 0;    ///< of them, matrices that Muon orthogonalises
-  int64_t small = 0;              ///< of them, in tensors under 4,096 numbers (8-bit Adam keeps these in fp32)
-  int64_t factored = 0;           ///< rows + columns of every matrix, plus vectors: Adafactor's second moment
-  Bytes base_bytes = 0;           ///< of a frozen base as stored (quantized for QLoRA)
-  int64_t adapters = 0;           ///< low-rank parameters
+  int64_t parameters = 0;       ///< trained or frozen base parameters on the rank
+  int64_t linear = 0;           ///< of them, matrices that fp8 keeps extra copies of
+  int64_t hidden_matrices = 0;  ///< of them, matrices that Muon orthogonalises
+  int64_t small = 0;            ///< of them, in tensors under 4,096 numbers (8-bit Adam keeps these in fp32)
+  int64_t factored = 0;         ///< rows + columns of every matrix, plus vectors: Adafactor's second moment
+  Bytes base_bytes = 0;         ///< of a frozen base as stored (quantized for QLoRA)
+  int64_t adapters = 0;         ///< low-rank parameters
 };
 
 struct RankCounts {
@@ -29,19 +29,20 @@ RankCounts rank_counts(const Model& model, const Plan& plan, int64_t rank);
 /// Parameters of one layer on a rank: dense and expert part.
 struct LayerCounts {
   int64_t dense = 0, expert = 0;
-  Bytes base_bytes = 0;           ///< as stored, where the base is quantized
+  Bytes base_bytes = 0;  ///< as stored, where the base is quantized
 };
 LayerCounts layer_counts(const Model& model, const Plan& plan, int64_t layer);
 /// Parameters of the embedding (first stage) and of final norm and head (last stage) on a rank.
 struct UnitCounts {
   int64_t parameters = 0;
-  int64_t tied = 0;               ///< of them, a table that serves as embedding and as head
+  int64_t tied = 0;  ///< of them, a table that serves as embedding and as head
   Bytes base_bytes = 0;
 };
 UnitCounts embedding_counts(const Model& model, const Plan& plan);
 UnitCounts head_counts(const Model& model, const Plan& plan);
 
-/// Numbers of one copy of `tensor` on a rank under tensor, expert and expert tensor parallelism, all local experts in it.
+/// Numbers of one copy of `tensor` on a rank under tensor, expert and expert tensor parallelism, all local experts in
+/// it.
 int64_t local_elements(const Tensor& tensor, const Model& model, const Plan& plan, int64_t layer);
 
 /// Tensors of weights' shapes that a stack keeps for autograd beside the gradients proper: one a distinct shape of a

@@ -19,7 +19,8 @@ Overheads overheads(const Plan& plan, const Device* device, const Constants& con
   const auto workspaces = [&](const std::vector<std::string>& ids) {
     for (const std::string& id : ids) {
       const size_t dot = id.find(".*");
-      out.workspace.push_back(dot == std::string::npos ? constants.get(id) : constants.get_or_default(id.substr(0, dot), arch));
+      out.workspace.push_back(dot == std::string::npos ? constants.get(id)
+                                                       : constants.get_or_default(id.substr(0, dot), arch));
     }
   };
   workspaces(plan.rules.workspace_constants);
@@ -70,9 +71,9 @@ namespace {
 // A gathered or reduced unit: the embedding, one layer of a kind, the head.
 struct Unit {
   int64_t dense = 0, expert = 0;
-  int64_t shared = 0;        // of dense, what another unit of the rank makes the gradient of
-  Bytes base_bytes = 0;      // as stored, where the base is quantized
-  int64_t next = 0;          // parameters of the neighbour that is gathered ahead; 0: one like this
+  int64_t shared = 0;    // of dense, what another unit of the rank makes the gradient of
+  Bytes base_bytes = 0;  // as stored, where the base is quantized
+  int64_t next = 0;      // parameters of the neighbour that is gathered ahead; 0: one like this
   Bytes next_bytes = 0;
 };
 
@@ -107,16 +108,21 @@ Unit edge_unit(const Model& model, const Plan& plan, const std::vector<Unit>& ki
 template <Number N>
 struct UnitBuffers {
   std::vector<Storage<N>> forward, backward;
-  std::vector<Storage<N>> gradients;   // left behind by the first backward of a step
+  std::vector<Storage<N>> gradients;  // left behind by the first backward of a step
 };
 
 template <Number N>
 UnitBuffers<N> unit_buffers(const Plan& plan, const Unit& unit, const std::string& owner) {
   UnitBuffers<N> out;
-  const auto add = [](std::vector<Storage<N>>& to, std::string name, std::string where, Category category, Tier tier, N bytes) {
+  const auto add = [](std::vector<Storage<N>>& to, std::string name, std::string where, Category category, Tier tier,
+                      N bytes) {
     if (bytes.value() > 0) {
-      to.push_back({.name = std::move(name), .owner = std::move(where), .category = category, .tier = tier,
-                    .life = category == Category::gradients ? Life::step : Life::operation, .bytes = bytes});
+      to.push_back({.name = std::move(name),
+                    .owner = std::move(where),
+                    .category = category,
+                    .tier = tier,
+                    .life = category == Category::gradients ? Life::step : Life::operation,
+                    .bytes = bytes});
     }
   };
   const N U = N::symbol("U", unit.dense + unit.expert);
@@ -125,10 +131,13 @@ UnitBuffers<N> unit_buffers(const Plan& plan, const Unit& unit, const std::strin
     const bool stored = plan.task == Task::qlora;
     const N each(plan.precision == Precision::fp32 ? 4 : plan.rules.gather_bytes);
     const N gathered = stored ? N::symbol("quantized U", unit.base_bytes) : each * U;
-    const N next = unit.next == 0 ? gathered : stored ? N::symbol("quantized U_next", unit.next_bytes) : each * N::symbol("U_next", unit.next);
+    const N next = unit.next == 0 ? gathered
+                   : stored       ? N::symbol("quantized U_next", unit.next_bytes)
+                                  : each * N::symbol("U_next", unit.next);
     for (auto* to : {&out.forward, &out.backward}) {
       add(*to, "gathered weights", owner, Category::gathered, Tier::device, gathered);
-      for (int64_t i = 0; i < plan.rules.prefetch; ++i) add(*to, "prefetched weights", owner, Category::gathered, Tier::device, next);
+      for (int64_t i = 0; i < plan.rules.prefetch; ++i)
+        add(*to, "prefetched weights", owner, Category::gathered, Tier::device, next);
     }
   }
   if (plan.frozen()) return out;
@@ -137,7 +146,8 @@ UnitBuffers<N> unit_buffers(const Plan& plan, const Unit& unit, const std::strin
     const int64_t computed = plan.rules.weight_is_master && plan.precision != Precision::fp32 ? 2 : plan.gradient_bytes;
     add(out.backward, "gradients before reduction", owner, Category::gathered, Tier::device, N(computed) * U);
     if (plan.rules.reduce_bytes > 0) {
-      add(out.backward, "reduce-scatter input", owner, Category::communication, Tier::device, N(plan.rules.reduce_bytes) * U);
+      add(out.backward, "reduce-scatter input", owner, Category::communication, Tier::device,
+          N(plan.rules.reduce_bytes) * U);
     }
   }
   if (!plan.rules.gradients_from_start && !plan.textbook) {
@@ -169,8 +179,9 @@ std::vector<std::pair<Storage<N>, int64_t>> textbook_storages(const Model& model
   }
   // 1F1B keeps p - r micro-batches of a stage's layers; GPipe all of them. With c ranks of context parallelism each
   // holds s/c tokens; tensor parallelism divides the 24 of 34, with sequence parallelism all 34.
-  const int64_t in_flight = plan.pp == 1 ? 1 : plan.schedule == Schedule::gpipe ? plan.micro_batches
-                                                                                   : std::min(plan.micro_batches, plan.pp - rank);
+  const int64_t in_flight = plan.pp == 1                       ? 1
+                            : plan.schedule == Schedule::gpipe ? plan.micro_batches
+                                                               : std::min(plan.micro_batches, plan.pp - rank);
   for (const auto& [kind, layers] : by_kind) {
     const LayerKind& k = model.kinds[static_cast<size_t>(kind)];
     const N a = N::symbol("a", std::max<int64_t>(1, k.attention.heads)), kv = N::symbol("k", k.attention.kv_heads);
@@ -192,11 +203,15 @@ std::vector<std::pair<Storage<N>, int64_t>> textbook_storages(const Model& model
     }
     if (plan.cp > 1) bytes = ceil_div(bytes, N::symbol("c", plan.cp));
     out.push_back({{.name = gated ? "activations, Llama formula" : "activations, GPT formula",
-                    .owner = "layers", .life = Life::micro_batch, .bytes = bytes},
+                    .owner = "layers",
+                    .life = Life::micro_batch,
+                    .bytes = bytes},
                    checked_mul(layers, in_flight)});
   }
   if (model.kinds.front().mlp.kind != MlpKind::plain && rank == plan.pp - 1 && plan.recompute != Recompute::full) {
-    out.push_back({{.name = "activations besides the layers", .owner = "head", .life = Life::micro_batch,
+    out.push_back({{.name = "activations besides the layers",
+                    .owner = "head",
+                    .life = Life::micro_batch,
                     .bytes = textbook_llama_rest<N>(s, b, h)},
                    1});
   }
@@ -207,8 +222,8 @@ std::vector<std::pair<Storage<N>, int64_t>> textbook_storages(const Model& model
 template <Number N>
 class BlockWriter {
  public:
-  BlockWriter(Program<N>& program, const Block<N>& block, const std::string& owner, uint32_t hidden, uint32_t hidden_gradient,
-              bool input_is_hidden, bool output_is_hidden, Recompute recompute)
+  BlockWriter(Program<N>& program, const Block<N>& block, const std::string& owner, uint32_t hidden,
+              uint32_t hidden_gradient, bool input_is_hidden, bool output_is_hidden, Recompute recompute)
       : program_(program), forward_(block.storages.size()), gradient_(block.storages.size(), kNone) {
     const Set saved = recompute == Recompute::full ? Set{0} : block.saved();
     for (BlockId id = 0; id < block.storages.size(); ++id) {
@@ -218,8 +233,10 @@ class BlockWriter {
         continue;
       }
       const auto& s = block.storages[id];
-      forward_[id] = program.storage({.name = std::string(s.name), .owner = owner + "." + std::string(s.module),
-                                      .category = s.category, .life = (saved & bit(id)) ? Life::micro_batch : Life::operation,
+      forward_[id] = program.storage({.name = std::string(s.name),
+                                      .owner = owner + "." + std::string(s.module),
+                                      .category = s.category,
+                                      .life = (saved & bit(id)) ? Life::micro_batch : Life::operation,
                                       .bytes = s.bytes});
       owners_.push_back({});
     }
@@ -231,8 +248,11 @@ class BlockWriter {
   uint32_t gradient(BlockId b) {
     if (gradient_[b] == kNone) {
       const auto& s = block_->storages[b];
-      gradient_[b] = program_.storage({.name = "gradient of " + std::string(s.name), .owner = owner_ + "." + std::string(s.module),
-                                       .category = s.category, .life = Life::operation, .bytes = s.bytes});
+      gradient_[b] = program_.storage({.name = "gradient of " + std::string(s.name),
+                                       .owner = owner_ + "." + std::string(s.module),
+                                       .category = s.category,
+                                       .life = Life::operation,
+                                       .bytes = s.bytes});
     }
     return gradient_[b];
   }
@@ -257,7 +277,12 @@ template <Number N>
 class StepBuilder {
  public:
   StepBuilder(const Model& model, const Plan& plan, const Overheads& overheads, int64_t rank)
-      : model_(model), plan_(plan), overheads_(overheads), rank_(rank), dims_(dims_of<N>(plan)), options_(layer_options(plan)) {}
+      : model_(model),
+        plan_(plan),
+        overheads_(overheads),
+        rank_(rank),
+        dims_(dims_of<N>(plan)),
+        options_(layer_options(plan)) {}
 
   Program<N> build() {
     const uint32_t main = Program<N>::main();
@@ -267,12 +292,16 @@ class StepBuilder {
       program_.allocate(main, program_.storage(std::move(s.storage)));
     }
     if (const N kept = placeholders<N>(model_, plan_, rank_); kept.value() > 0) {
-      program_.allocate(main, program_.storage({.name = "placeholders of weight gradients", .owner = "workspaces",
-                                                .category = Category::workspace, .bytes = kept}));
+      program_.allocate(main, program_.storage({.name = "placeholders of weight gradients",
+                                                .owner = "workspaces",
+                                                .category = Category::workspace,
+                                                .bytes = kept}));
     }
     if (const N buckets = gradient_buckets<N>(plan_, counts); buckets.value() > 0) {
-      program_.allocate(main, program_.storage({.name = "gradients in reduction buckets", .owner = "communicators",
-                                                .category = Category::communication, .bytes = buckets}));
+      program_.allocate(main, program_.storage({.name = "gradients in reduction buckets",
+                                                .owner = "communicators",
+                                                .category = Category::communication,
+                                                .bytes = buckets}));
     }
     constant_lines(main, overheads_.context, "process", Category::context);
     constant_lines(main, overheads_.workspace, "workspaces", Category::workspace);
@@ -293,7 +322,8 @@ class StepBuilder {
 
   void constant_lines(uint32_t main, const std::vector<Constant>& rows, const std::string& owner, Category category) {
     for (const Constant& row : rows) {
-      program_.allocate(main, program_.storage({.name = row.id, .owner = owner, .category = category, .bytes = N::constant(row)}));
+      program_.allocate(
+          main, program_.storage({.name = row.id, .owner = owner, .category = category, .bytes = N::constant(row)}));
     }
   }
 
@@ -302,13 +332,14 @@ class StepBuilder {
   };
 
   // A unit's passes: buffers around the walk of its block.
-  Procedures unit(const Block<N>& block, const std::string& name, const Unit& unit, bool input_is_hidden, bool output_is_hidden,
-                  Recompute recompute) {
+  Procedures unit(const Block<N>& block, const std::string& name, const Unit& unit, bool input_is_hidden,
+                  bool output_is_hidden, Recompute recompute) {
     Procedures p;
     p.forward = program_.procedure(name);
     p.backward = program_.procedure(name);
     p.backward_first = program_.procedure(name);
-    BlockWriter<N> writer(program_, block, name, hidden_, hidden_gradient_, input_is_hidden, output_is_hidden, recompute);
+    BlockWriter<N> writer(program_, block, name, hidden_, hidden_gradient_, input_is_hidden, output_is_hidden,
+                          recompute);
     UnitBuffers<N> buffers = unit_buffers<N>(plan_, unit, name);
     const auto declare = [&](std::vector<Storage<N>>& storages) {
       std::vector<uint32_t> ids;
@@ -341,9 +372,12 @@ class StepBuilder {
   }
 
   void passes(uint32_t main) {
-    hidden_ = program_.storage({.name = "hidden state", .owner = "layers.residual", .life = Life::micro_batch, .bytes = hidden_bytes()});
-    hidden_gradient_ = program_.storage(
-        {.name = "gradient of hidden state", .owner = "layers.residual", .life = Life::operation, .bytes = hidden_bytes()});
+    hidden_ = program_.storage(
+        {.name = "hidden state", .owner = "layers.residual", .life = Life::micro_batch, .bytes = hidden_bytes()});
+    hidden_gradient_ = program_.storage({.name = "gradient of hidden state",
+                                         .owner = "layers.residual",
+                                         .life = Life::operation,
+                                         .bytes = hidden_bytes()});
     const auto units = kind_units(model_, plan_);
     std::vector<Procedures> kinds(model_.kinds.size());
     std::vector<bool> made(model_.kinds.size(), false);
@@ -369,15 +403,16 @@ class StepBuilder {
       Procedures p{program_.procedure("forward"), program_.procedure("backward"), program_.procedure("backward")};
       Procedures embedding, head;
       if (first) {
-        embedding = unit(embedding_block<N>(model_, dims_, options_), "embedding", edge_unit(model_, plan_, units, true), false, true,
-                         Recompute::none);
+        embedding = unit(embedding_block<N>(model_, dims_, options_), "embedding",
+                         edge_unit(model_, plan_, units, true), false, true, Recompute::none);
         program_.call(p.forward, embedding.forward);
       } else {
         program_.allocate(p.forward, hidden_);  // received from the stage before
       }
       for (const auto& [kind, n] : runs) program_.call(p.forward, kinds[kind].forward, n);
       if (last) {
-        head = unit(head_block<N>(model_, dims_, options_), "head", edge_unit(model_, plan_, units, false), true, false, Recompute::none);
+        head = unit(head_block<N>(model_, dims_, options_), "head", edge_unit(model_, plan_, units, false), true, false,
+                    Recompute::none);
         program_.call(p.forward, head.forward);
       } else {
         program_.free(p.forward, hidden_);  // sent on
@@ -423,12 +458,18 @@ class StepBuilder {
   }
 
   void optimizer_step(uint32_t main, const RankCounts& counts) {
-    if (plan_.rules.step_copy_bytes == 0 || plan_.zero < 1 || plan_.zero > 2 || plan_.frozen() || plan_.gradient_bytes >= 4) return;
+    if (plan_.rules.step_copy_bytes == 0 || plan_.zero < 1 || plan_.zero > 2 || plan_.frozen() ||
+        plan_.gradient_bytes >= 4)
+      return;
     const uint32_t step = program_.procedure("optimizer");
-    const N copy = N(plan_.rules.step_copy_bytes) *
-                   ceil_div(N::symbol("P", counts.dense.parameters + counts.expert.parameters), N::symbol("N", plan_.shard_group));
-    const uint32_t s = program_.storage({.name = "gradient shard, fp32 copy", .owner = "model", .category = Category::gradients,
-                                         .life = Life::operation, .bytes = copy});
+    const N copy =
+        N(plan_.rules.step_copy_bytes) *
+        ceil_div(N::symbol("P", counts.dense.parameters + counts.expert.parameters), N::symbol("N", plan_.shard_group));
+    const uint32_t s = program_.storage({.name = "gradient shard, fp32 copy",
+                                         .owner = "model",
+                                         .category = Category::gradients,
+                                         .life = Life::operation,
+                                         .bytes = copy});
     program_.allocate(step, s);
     program_.free(step, s);
     program_.call(main, step);
@@ -513,8 +554,9 @@ LayerPrice price(const Block<Fast>& block, const Plan& plan, const Unit& unit, b
 
 int64_t written_micro_batches(const Plan& plan) {
   constexpr int64_t kMostPasses = 1 << 16;
-  return plan.micro_batches <= kMostPasses / plan.vpp ? plan.micro_batches
-                                                      : telling_micro_batches(plan.schedule, plan.pp, plan.micro_batches);
+  return plan.micro_batches <= kMostPasses / plan.vpp
+             ? plan.micro_batches
+             : telling_micro_batches(plan.schedule, plan.pp, plan.micro_batches);
 }
 
 template <Number N>
@@ -531,10 +573,13 @@ StepTables step_tables(const Model& model, const Plan& plan, const Overheads& ov
     const auto units = kind_units(model, plan);
     t.kinds.resize(model.kinds.size());
     for (size_t k = 0; k < model.kinds.size(); ++k) {
-      t.kinds[k] = price(layer_block<Fast>(model, model.kinds[k], dims, options), plan, units[k], true, true, plan.recompute);
+      t.kinds[k] =
+          price(layer_block<Fast>(model, model.kinds[k], dims, options), plan, units[k], true, true, plan.recompute);
     }
-    t.embedding = price(embedding_block<Fast>(model, dims, options), plan, edge_unit(model, plan, units, true), false, true, Recompute::none);
-    t.head = price(head_block<Fast>(model, dims, options), plan, edge_unit(model, plan, units, false), true, false, Recompute::none);
+    t.embedding = price(embedding_block<Fast>(model, dims, options), plan, edge_unit(model, plan, units, true), false,
+                        true, Recompute::none);
+    t.head = price(head_block<Fast>(model, dims, options), plan, edge_unit(model, plan, units, false), true, false,
+                   Recompute::none);
     const Fast all = dims.tokens() * Fast(dims.element_bytes) * Fast(model.hidden);
     t.hidden = (dims.sequence_parallel ? ceil_div(all, dims.tensor_parallel) : all).value();
   }
@@ -551,8 +596,8 @@ StepTables step_tables(const Model& model, const Plan& plan, const Overheads& ov
       if (s.storage.tier == Tier::device && !(s.gradient && appear)) states = states + s.storage.bytes;
     }
     r.states = (states + placeholders<Fast>(model, plan, rank) + gradient_buckets<Fast>(plan, counts)).value();
-    if (plan.rules.step_copy_bytes > 0 && plan.zero >= 1 && plan.zero <= 2 && !plan.frozen() && plan.gradient_bytes < 4 &&
-        !plan.textbook) {
+    if (plan.rules.step_copy_bytes > 0 && plan.zero >= 1 && plan.zero <= 2 && !plan.frozen() &&
+        plan.gradient_bytes < 4 && !plan.textbook) {
       r.step = checked_mul(plan.rules.step_copy_bytes,
                            ceil_div(checked_add(counts.dense.parameters, counts.expert.parameters), plan.shard_group));
     }

@@ -25,8 +25,8 @@ Overheads overheads(const Plan& plan, const Device* device, const Constants& con
 template <Number N>
 Program<N> step_program(const Model& model, const Plan& plan, const Overheads& overheads, int64_t rank);
 
-/// Micro-batches that step_program writes down. Fewer than the plan's where a step is so long that it only repeats itself;
-/// the peak and its moment are the same.
+/// Micro-batches that step_program writes down. Fewer than the plan's where a step is so long that it only repeats
+/// itself; the peak and its moment are the same.
 int64_t written_micro_batches(const Plan& plan);
 
 /// Sizes of the blocks of a plan in terms of N, shared by the program and the closed form.
@@ -38,22 +38,25 @@ LayerOptions layer_options(const Plan& plan);
 
 /// One layer kind on one rank, priced once per (tp, cp, ep, etp, micro-batch, precision, recompute).
 struct LayerPrice {
-  Summary forward, backward, backward_first;   ///< backward_first: gradients appear during it
-  Bytes gradients = 0;                         ///< what backward_first leaves behind
+  Summary forward, backward, backward_first;  ///< backward_first: gradients appear during it
+  Bytes gradients = 0;                        ///< what backward_first leaves behind
   double forward_flops = 0;
 };
 
 /// Everything that composition needs besides the schedule, for one pipeline.
 struct StepTables {
-  std::vector<LayerPrice> kinds;               ///< by model.layer_kind
+  std::vector<LayerPrice> kinds;  ///< by model.layer_kind
   LayerPrice embedding, head;
-  Bytes hidden = 0;                            ///< the residual stream between stages
+  Bytes hidden = 0;  ///< the residual stream between stages
   bool input_kept = false;
   struct Rank {
-    Bytes states = 0;                          ///< alive all the time: states, context, workspace
-    Bytes step = 0;                            ///< on top during the optimizer step
-    struct Run { int32_t kind; int32_t count; };
-    std::vector<std::vector<Run>> chunks;      ///< runs of equal layers, by chunk
+    Bytes states = 0;  ///< alive all the time: states, context, workspace
+    Bytes step = 0;    ///< on top during the optimizer step
+    struct Run {
+      int32_t kind;
+      int32_t count;
+    };
+    std::vector<std::vector<Run>> chunks;  ///< runs of equal layers, by chunk
   };
   std::vector<Rank> ranks;
 };

@@ -25,7 +25,8 @@ Model decoder(int64_t layers, int64_t h, int64_t a, int64_t k, int64_t f, int64_
   kind.mlp.ffn = f;
   kind.mlp.activation = "silu";
   TensorGroup once, layer;
-  const auto tensor = [](std::string name, std::vector<int64_t> shape, Role role, Shard shard, bool linear, int64_t copies = 1) {
+  const auto tensor = [](std::string name, std::vector<int64_t> shape, Role role, Shard shard, bool linear,
+                         int64_t copies = 1) {
     Tensor t;
     t.name = std::move(name);
     t.shape = std::move(shape);
@@ -46,7 +47,8 @@ Model decoder(int64_t layers, int64_t h, int64_t a, int64_t k, int64_t f, int64_
                    tensor("norm1", {h}, Role::norm, Shard::replicated, false),
                    tensor("norm2", {h}, Role::norm, Shard::replicated, false)};
   if (experts > 0) {
-    kind.mlp = {.kind = MlpKind::moe, .activation = "silu", .experts = experts, .experts_per_token = 2, .expert_ffn = f};
+    kind.mlp = {
+        .kind = MlpKind::moe, .activation = "silu", .experts = experts, .experts_per_token = 2, .expert_ffn = f};
     layer.tensors.push_back(tensor("router", {experts, h}, Role::router, Shard::replicated, false));
     layer.tensors.push_back(tensor("gate", {f, h}, Role::expert_gate, Shard::expert_column, true, experts));
     layer.tensors.push_back(tensor("up", {f, h}, Role::expert_up, Shard::expert_column, true, experts));
@@ -174,7 +176,8 @@ TEST(States, AdafactorKeepsRowsAndColumns) {
   job.optimizer = "adafactor";
   const Machine one = cards(1);
   const Sizes s = states(m, resolve_plan(m, &one, job, Rules{}));
-  const int64_t d = 64, matrices = 2 * (1000 + 256) + 2 * ((256 + 256) + 2 * (2 * d + 256) + (256 + 256) + 3 * (512 + 256));
+  const int64_t d = 64,
+                matrices = 2 * (1000 + 256) + 2 * ((256 + 256) + 2 * (2 * d + 256) + (256 + 256) + 3 * (512 + 256));
   const int64_t vectors = 256 + 2 * 2 * 256;
   EXPECT_EQ(s.optimizer, 4 * m.counts.parameters + 4 * (matrices + vectors));
 }
@@ -286,7 +289,8 @@ Case random_case() {
   const int64_t experts = *rc::gen::element<int64_t>(0, 8);
   const int64_t pp = *rc::gen::element<int64_t>(1, 2, 4);
   const int64_t vpp = pp > 1 ? *rc::gen::element<int64_t>(1, 2) : 1;
-  const int64_t layers = pp * vpp * *rc::gen::inRange<int64_t>(1, 4) + (vpp == 1 ? *rc::gen::inRange<int64_t>(0, 2) : 0);
+  const int64_t layers =
+      pp * vpp * *rc::gen::inRange<int64_t>(1, 4) + (vpp == 1 ? *rc::gen::inRange<int64_t>(0, 2) : 0);
   Case c;
   c.model = decoder(layers, 256, 8, *rc::gen::element<int64_t>(1, 2, 8), 384, 1000, experts);
   if (*rc::gen::arbitrary<bool>()) {
@@ -320,8 +324,9 @@ Case random_case() {
   Rules rules;
   rules.kernels.norm_fused = *rc::gen::arbitrary<bool>();
   rules.kernels.swiglu_fused = *rc::gen::arbitrary<bool>();
-  rules.kernels.loss = *rc::gen::element(KernelChoice::Loss::upcast, KernelChoice::Loss::vocab_parallel, KernelChoice::Loss::fused,
-                                         KernelChoice::Loss::plain, KernelChoice::Loss::vocab_parallel_compiled);
+  rules.kernels.loss =
+      *rc::gen::element(KernelChoice::Loss::upcast, KernelChoice::Loss::vocab_parallel, KernelChoice::Loss::fused,
+                        KernelChoice::Loss::plain, KernelChoice::Loss::vocab_parallel_compiled);
   rules.kernels.logits_kept = *rc::gen::arbitrary<bool>();
   rules.gradients_from_start = *rc::gen::arbitrary<bool>();
   rules.reduce_bytes = *rc::gen::element<int64_t>(0, 4);
@@ -431,7 +436,8 @@ TEST(Step, SizesBeyondInt64AreRefusedInBothForms) {
 
 Bytes worst(const Model& model, const Plan& plan) {
   std::vector<Bytes> peaks(static_cast<size_t>(plan.pp));
-  compose(step_tables(model, plan, {}), schedule_shape(plan.schedule, plan.pp, plan.vpp, plan.micro_batches), peaks.data());
+  compose(step_tables(model, plan, {}), schedule_shape(plan.schedule, plan.pp, plan.vpp, plan.micro_batches),
+          peaks.data());
   return *std::max_element(peaks.begin(), peaks.end());
 }
 
@@ -474,8 +480,8 @@ TEST(Step, GradientsOfAStepAreThoseOfTheRank) {
       const Plan plan = resolve_plan(m, &machine, job, rules);
       const StepTables t = step_tables(m, plan, {});
       for (int64_t r = 0; r < pp; ++r) {
-        const Bytes made = (r == 0 ? t.embedding.gradients : 0) + (r == pp - 1 ? t.head.gradients : 0) +
-                           4 / pp * t.kinds[0].gradients;
+        const Bytes made =
+            (r == 0 ? t.embedding.gradients : 0) + (r == pp - 1 ? t.head.gradients : 0) + 4 / pp * t.kinds[0].gradients;
         EXPECT_EQ(made, states(m, plan, r).gradients) << tie << pp << r;
       }
     }
@@ -483,7 +489,8 @@ TEST(Step, GradientsOfAStepAreThoseOfTheRank) {
 }
 
 TEST(States, PaddedVocabularyAndPlaceholders) {
-  // h 256, 8 heads of 32, 2 KV heads, f 384, tp 2: qkv (128+64) x 256, out 256 x 128, gate-up 384 x 256, down 256 x 192.
+  // h 256, 8 heads of 32, 2 KV heads, f 384, tp 2: qkv (128+64) x 256, out 256 x 128, gate-up 384 x 256, down 256 x
+  // 192.
   Model m = decoder(4, 256, 8, 2, 384, 1000);
   Rules rules;
   rules.placeholder_bytes = 2;
@@ -543,7 +550,8 @@ TEST(Step, TextbookFormulas) {
   job.sequence = 2048;
   const Machine one = cards(1);
   const auto activations = [&](const Model& m) {
-    return make_ledger(step_program<Fast>(m, resolve_plan(m, &one, job, Rules{}), {}, 0), Tier::device).of(Category::activations);
+    return make_ledger(step_program<Fast>(m, resolve_plan(m, &one, job, Rules{}), {}, 0), Tier::device)
+        .of(Category::activations);
   };
   EXPECT_NEAR(static_cast<double>(activations(gpt)) / 1e9, 30.6, 0.05);
   EXPECT_NEAR(static_cast<double>(activations(decoder(32, 4096, 32, 32, 11008, 32000))) / 1e9, 31.04, 0.005);
@@ -551,7 +559,8 @@ TEST(Step, TextbookFormulas) {
   // 1F1B: the first of 4 stages keeps 4 micro-batches of a quarter of the layers.
   job.pipeline_parallel = 4;
   const Machine four = cards(4);
-  const Ledger first = make_ledger(step_program<Fast>(gpt, resolve_plan(gpt, &four, job, Rules{}), {}, 0), Tier::device);
+  const Ledger first =
+      make_ledger(step_program<Fast>(gpt, resolve_plan(gpt, &four, job, Rules{}), {}, 0), Tier::device);
   EXPECT_EQ(first.of(Category::activations), whole);
 }
 
@@ -683,7 +692,8 @@ TEST(Plans, RefuseWhatCannotBe) {
   const Machine machine = cards(16);
   const std::vector<BadJob> table = {
       {"tp", [](Job& j) { j.tensor_parallel = 3; }, "does not divide the 8 query heads of test; accepted: 1, 2, 4, 8"},
-      {"heads", [](Job& j) { j.tensor_parallel = 16; }, "does not divide the 8 query heads of test; accepted: 1, 2, 4, 8"},
+      {"heads", [](Job& j) { j.tensor_parallel = 16; },
+       "does not divide the 8 query heads of test; accepted: 1, 2, 4, 8"},
       {"dp", [](Job& j) { j.data_parallel = 4; }, "has 16; accepted: 16"},
       {"ep", [](Job& j) { j.expert_parallel = 3; }, "does not divide its group of tp·cp·dp = 16"},
       {"experts", [](Job& j) { j.expert_parallel = 16; }, "does not divide the 8 experts"},

@@ -128,7 +128,8 @@ class Promised {
     if (found == index.end()) return nullptr;
     for (const Place& p : found->second) {
       const std::vector<bool>& has = layers_[p.group];
-      const bool inside = layer < 0 ? has.empty() : static_cast<size_t>(layer) < has.size() && has[static_cast<size_t>(layer)];
+      const bool inside =
+          layer < 0 ? has.empty() : static_cast<size_t>(layer) < has.size() && has[static_cast<size_t>(layer)];
       if (inside) return &p;
     }
     return nullptr;
@@ -323,7 +324,8 @@ class Guess {
         table_,
         [this](const TensorTable::Cell& c) {
           arch::Placed out{arch::describe_checkpoint_name(table_.patterns()[c.pattern], table_.shape(c)), {}};
-          if (model_.shape_known && out.what.part == Part::text && c.layer >= model_.layers()) out.what.part = Part::mtp;
+          if (model_.shape_known && out.what.part == Part::text && c.layer >= model_.layers())
+            out.what.part = Part::mtp;
           return out;
         },
         [this](Part part, int64_t layer) {
@@ -357,9 +359,7 @@ class Guess {
     }
     return nullptr;
   }
-  int64_t rows(const TensorTable::Cell* c) const {
-    return c && table_.shape(*c).size() == 2 ? table_.shape(*c)[0] : 0;
-  }
+  int64_t rows(const TensorTable::Cell* c) const { return c && table_.shape(*c).size() == 2 ? table_.shape(*c)[0] : 0; }
 
   bool layers() {
     const auto* embedding = cell(-1, {"embed_tokens.weight", "tok_embeddings.weight", "wte.weight"});

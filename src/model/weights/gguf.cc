@@ -1,5 +1,6 @@
 // From a GGUF file to a model. What a block computes is told by the tensors that it has; the metadata adds what shapes
-// leave open (heads, windows, experts per token). Keys: docs/gguf.md of github.com/ggml-org/ggml and gguf-py of llama.cpp.
+// leave open (heads, windows, experts per token). Keys: docs/gguf.md of github.com/ggml-org/ggml and gguf-py of
+// llama.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -193,15 +194,15 @@ class Builder {
       const std::string& name = table_.patterns()[c.pattern];
       const std::string_view leaf = std::string_view(name).substr(std::min<size_t>(name.size(), 12));
       static constexpr std::string_view kNorms[] = {
-          "attn_norm.weight",          "attn_norm_2.weight",   "ffn_norm.weight",         "post_attention_norm.weight",
-          "post_ffw_norm.weight",      "pre_ffw_norm.weight",  "attn_output_norm.weight", "layer_output_norm.weight",
-          "pre_ffw_norm_2.weight",     "post_ffw_norm_1.weight", "post_ffw_norm_2.weight", "ffn_norm_exps.weight",
+          "attn_norm.weight",      "attn_norm_2.weight",     "ffn_norm.weight",         "post_attention_norm.weight",
+          "post_ffw_norm.weight",  "pre_ffw_norm.weight",    "attn_output_norm.weight", "layer_output_norm.weight",
+          "pre_ffw_norm_2.weight", "post_ffw_norm_1.weight", "post_ffw_norm_2.weight",  "ffn_norm_exps.weight",
           "attn_post_norm.weight"};
       if (std::find(std::begin(kNorms), std::end(kNorms), leaf) != std::end(kNorms)) ++k.norms;
       bias = bias || leaf == "attn_norm.bias";
     }
-    const bool layernorm = bias || (keys_.has("attention.layer_norm_epsilon") &&
-                                    !keys_.has("attention.layer_norm_rms_epsilon"));
+    const bool layernorm =
+        bias || (keys_.has("attention.layer_norm_epsilon") && !keys_.has("attention.layer_norm_rms_epsilon"));
     k.norm = k.norms == 0 ? NormKind::none : layernorm ? NormKind::layernorm : NormKind::rmsnorm;
     const bool both = k.attention.kind != AttentionKind::none && k.mlp.kind != MlpKind::none;
     k.parallel = both && (k.norms == 1 || keys_.flag("use_parallel_residual", keys_.arch() == "falcon"));
@@ -264,7 +265,9 @@ class Builder {
     const int64_t window =
         keys_.integer_or("attention.sliding_window", known_ ? known_->window : 0, 0, arch::kMaxPositions, i);
     const bool window_only = slides(i, window);
-    a.kind = !window_only ? AttentionKind::full : known_ && known_->chunked ? AttentionKind::chunked : AttentionKind::sliding;
+    a.kind = !window_only                ? AttentionKind::full
+             : known_ && known_->chunked ? AttentionKind::chunked
+                                         : AttentionKind::sliding;
     if (window_only) a.window = window;
     const auto width = [&](std::string_view key, std::string_view windowed) {
       const auto plain = keys_.integer(key, 1, arch::kMaxWidth);
@@ -302,7 +305,8 @@ class Builder {
       keys_.refuse("attention.head_count_kv", fmt::format("is 0 for block {}, which has attention", i), "at least 1");
     }
     if (a.heads % a.kv_heads != 0) {
-      keys_.refuse("attention.head_count_kv", fmt::format("is {} and does not divide the {} heads", a.kv_heads, a.heads));
+      keys_.refuse("attention.head_count_kv",
+                   fmt::format("is {} and does not divide the {} heads", a.kv_heads, a.heads));
     }
     const auto name = [&](std::string_view leaf) { return fmt::format("blk.{}.{}", i, leaf); };
     const int64_t q = checked_mul(a.heads, a.head_dim), k = checked_mul(a.kv_heads, a.head_dim),
@@ -475,7 +479,8 @@ class Builder {
     const bool linear = model_.shape_known && cell.layer >= 0 && cell.layer < model_.layers() &&
                         model_.layer(cell.layer).attention.kind == AttentionKind::linear;
     arch::Placed out{arch::describe_gguf_name(pattern, table_.shape(cell), linear), {}};
-    if (model_.shape_known && cell.layer >= model_.layers() && pattern.compare(0, 4, "blk.") == 0) out.what.part = Part::mtp;
+    if (model_.shape_known && cell.layer >= model_.layers() && pattern.compare(0, 4, "blk.") == 0)
+      out.what.part = Part::mtp;
     return out;
   }
 
@@ -538,9 +543,8 @@ Model model_from_gguf(const GgufMetadata& meta, const FileTensors& tensors, cons
     throw InputError({.file = file, .problem = "holds a LoRA adapter", .accepted = "a GGUF file of a model"});
   }
   if (tensors.tensors().empty()) {
-    throw InputError({.file = file,
-                      .problem = "holds no tensors (a vocabulary alone)",
-                      .accepted = "a GGUF file of a model"});
+    throw InputError(
+        {.file = file, .problem = "holds no tensors (a vocabulary alone)", .accepted = "a GGUF file of a model"});
   }
   try {
     return Builder(meta, tensors, file, std::move(name)).build();

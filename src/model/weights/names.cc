@@ -167,11 +167,39 @@ Shard expert_shard(Shard shard) {
 
 // What quantizers keep beside a packed matrix.
 bool is_side(std::string_view leaf) {
-  return one_of(leaf, {"scales", "qzeros", "g_idx", "weight_scale", "weight_scale_inv", "weight_scale_2", "input_scale",
-                       "weight_zero_point", "weight_shape", "weight_g_idx", "weight_global_scale", "input_global_scale",
-                       "absmax", "quant_map", "nested_absmax", "nested_quant_map", "SCB", "weight_format", "k_scale",
-                       "v_scale", "q_scale", "scale", "zero", "scale_and_zero", "q_scale_max", "q_groups", "q_perm",
-                       "q_invperm", "perm", "workspace", "smooth_factor", "suh", "svh"}) ||
+  return one_of(leaf, {"scales",
+                       "qzeros",
+                       "g_idx",
+                       "weight_scale",
+                       "weight_scale_inv",
+                       "weight_scale_2",
+                       "input_scale",
+                       "weight_zero_point",
+                       "weight_shape",
+                       "weight_g_idx",
+                       "weight_global_scale",
+                       "input_global_scale",
+                       "absmax",
+                       "quant_map",
+                       "nested_absmax",
+                       "nested_quant_map",
+                       "SCB",
+                       "weight_format",
+                       "k_scale",
+                       "v_scale",
+                       "q_scale",
+                       "scale",
+                       "zero",
+                       "scale_and_zero",
+                       "q_scale_max",
+                       "q_groups",
+                       "q_perm",
+                       "q_invperm",
+                       "perm",
+                       "workspace",
+                       "smooth_factor",
+                       "suh",
+                       "svh"}) ||
          ends_with(leaf, "_scales") || ends_with(leaf, "_scale_inv") || leaf.substr(0, 11) == "quant_state" ||
          leaf.substr(0, 12) == "bitsandbytes";
 }
@@ -183,7 +211,8 @@ bool is_buffer(std::string_view pattern, std::string_view leaf, std::span<const 
 }
 
 Part part_of(std::string_view pattern) {
-  if (holds(pattern, {"vision", "visual", "vit.", "image", "mm_projector", "multi_modal_projector"})) return Part::vision;
+  if (holds(pattern, {"vision", "visual", "vit.", "image", "mm_projector", "multi_modal_projector"}))
+    return Part::vision;
   if (holds(pattern, {"audio", "speech"})) return Part::audio;
   if (pattern.substr(0, 4) == "mtp." || holds(pattern, {".mtp", "nextn"})) return Part::mtp;
   return Part::text;

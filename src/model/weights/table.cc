@@ -62,8 +62,8 @@ TensorTable::TensorTable(const FileTensors& tensors) : list_(tensors) {
 std::span<const TensorTable::Cell> TensorTable::of_layer(int64_t layer) const {
   const auto begin = std::lower_bound(cells_.begin(), cells_.end(), layer,
                                       [](const Cell& c, int64_t wanted) { return c.layer < wanted; });
-  const auto end = std::upper_bound(begin, cells_.end(), layer,
-                                    [](int64_t wanted, const Cell& c) { return wanted < c.layer; });
+  const auto end =
+      std::upper_bound(begin, cells_.end(), layer, [](int64_t wanted, const Cell& c) { return wanted < c.layer; });
   return {begin, end};
 }
 

@@ -47,8 +47,8 @@ struct Placed {
   std::vector<int64_t> shape;  ///< logical; empty: the file's
 };
 
-/// The groups of a model: cells whose layers hold the same tensors share one. `place` describes a cell; `kind` tells apart
-/// layers of equal tensors and different computation.
+/// The groups of a model: cells whose layers hold the same tensors share one. `place` describes a cell; `kind` tells
+/// apart layers of equal tensors and different computation.
 std::vector<TensorGroup> groups_of(const TensorTable& table,
                                    const std::function<Placed(const TensorTable::Cell&)>& place,
                                    const std::function<int64_t(TensorGroup::Part, int64_t layer)>& kind);

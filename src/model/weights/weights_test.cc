@@ -43,43 +43,99 @@ void describe_real(GgufWriter& w, const std::string& list) {
   const auto is = [&](const char* start) { return list.rfind(start, 0) == 0; };
   if (is("Qwen3-4B")) {
     describe(w, "qwen3",
-             {{"block_count", 36}, {"embedding_length", 2560}, {"context_length", 40960}, {"attention.head_count", 32},
-              {"attention.head_count_kv", 8}, {"attention.key_length", 128}, {"attention.value_length", 128}});
+             {{"block_count", 36},
+              {"embedding_length", 2560},
+              {"context_length", 40960},
+              {"attention.head_count", 32},
+              {"attention.head_count_kv", 8},
+              {"attention.key_length", 128},
+              {"attention.value_length", 128}});
   } else if (is("Qwen3.5-27B")) {
     describe(w, "qwen35",
-             {{"block_count", 64}, {"embedding_length", 5120}, {"context_length", 262144}, {"attention.head_count", 24},
-              {"attention.head_count_kv", 4}, {"attention.key_length", 256}, {"attention.value_length", 256},
-              {"ssm.conv_kernel", 4}, {"ssm.inner_size", 6144}, {"ssm.state_size", 128}, {"ssm.time_step_rank", 48},
+             {{"block_count", 64},
+              {"embedding_length", 5120},
+              {"context_length", 262144},
+              {"attention.head_count", 24},
+              {"attention.head_count_kv", 4},
+              {"attention.key_length", 256},
+              {"attention.value_length", 256},
+              {"ssm.conv_kernel", 4},
+              {"ssm.inner_size", 6144},
+              {"ssm.state_size", 128},
+              {"ssm.time_step_rank", 48},
               {"ssm.group_count", 16}});
   } else if (is("Qwen3.5-35B")) {
     describe(w, "qwen35moe",
-             {{"block_count", 40}, {"embedding_length", 2048}, {"context_length", 262144}, {"attention.head_count", 16},
-              {"attention.head_count_kv", 2}, {"attention.key_length", 256}, {"attention.value_length", 256},
-              {"expert_count", 256}, {"expert_used_count", 8}, {"ssm.conv_kernel", 4}, {"ssm.inner_size", 4096},
-              {"ssm.state_size", 128}, {"ssm.time_step_rank", 32}, {"ssm.group_count", 16}});
+             {{"block_count", 40},
+              {"embedding_length", 2048},
+              {"context_length", 262144},
+              {"attention.head_count", 16},
+              {"attention.head_count_kv", 2},
+              {"attention.key_length", 256},
+              {"attention.value_length", 256},
+              {"expert_count", 256},
+              {"expert_used_count", 8},
+              {"ssm.conv_kernel", 4},
+              {"ssm.inner_size", 4096},
+              {"ssm.state_size", 128},
+              {"ssm.time_step_rank", 32},
+              {"ssm.group_count", 16}});
   } else if (is("DeepSeek")) {
     describe(w, "deepseek2",
-             {{"block_count", 61}, {"embedding_length", 7168}, {"context_length", 163840}, {"attention.head_count", 128},
-              {"attention.head_count_kv", 1}, {"attention.key_length", 576}, {"attention.value_length", 512},
-              {"attention.key_length_mla", 192}, {"attention.value_length_mla", 128}, {"attention.q_lora_rank", 1536},
-              {"attention.kv_lora_rank", 512}, {"expert_count", 256}, {"expert_used_count", 8}});
+             {{"block_count", 61},
+              {"embedding_length", 7168},
+              {"context_length", 163840},
+              {"attention.head_count", 128},
+              {"attention.head_count_kv", 1},
+              {"attention.key_length", 576},
+              {"attention.value_length", 512},
+              {"attention.key_length_mla", 192},
+              {"attention.value_length_mla", 128},
+              {"attention.q_lora_rank", 1536},
+              {"attention.kv_lora_rank", 512},
+              {"expert_count", 256},
+              {"expert_used_count", 8}});
   } else if (is("GLM-4.5")) {
     describe(w, "glm4moe",
-             {{"block_count", 47}, {"nextn_predict_layers", 1}, {"embedding_length", 4096}, {"context_length", 131072},
-              {"attention.head_count", 96}, {"attention.head_count_kv", 8}, {"attention.key_length", 128},
-              {"attention.value_length", 128}, {"expert_count", 128}, {"expert_used_count", 8}});
+             {{"block_count", 47},
+              {"nextn_predict_layers", 1},
+              {"embedding_length", 4096},
+              {"context_length", 131072},
+              {"attention.head_count", 96},
+              {"attention.head_count_kv", 8},
+              {"attention.key_length", 128},
+              {"attention.value_length", 128},
+              {"expert_count", 128},
+              {"expert_used_count", 8}});
   } else if (is("GLM-5.2")) {
     describe(w, "glm-dsa",
-             {{"block_count", 79}, {"nextn_predict_layers", 1}, {"embedding_length", 6144}, {"context_length", 1048576},
-              {"attention.head_count", 64}, {"attention.head_count_kv", 1}, {"attention.key_length", 576},
-              {"attention.value_length", 512}, {"attention.key_length_mla", 256}, {"attention.value_length_mla", 256},
-              {"attention.kv_lora_rank", 512}, {"attention.indexer.head_count", 32}, {"attention.indexer.key_length", 128},
-              {"attention.indexer.top_k", 2048}, {"expert_count", 256}, {"expert_used_count", 8}});
+             {{"block_count", 79},
+              {"nextn_predict_layers", 1},
+              {"embedding_length", 6144},
+              {"context_length", 1048576},
+              {"attention.head_count", 64},
+              {"attention.head_count_kv", 1},
+              {"attention.key_length", 576},
+              {"attention.value_length", 512},
+              {"attention.key_length_mla", 256},
+              {"attention.value_length_mla", 256},
+              {"attention.kv_lora_rank", 512},
+              {"attention.indexer.head_count", 32},
+              {"attention.indexer.key_length", 128},
+              {"attention.indexer.top_k", 2048},
+              {"expert_count", 256},
+              {"expert_used_count", 8}});
   } else {
     describe(w, "gemma4",
-             {{"block_count", 60}, {"embedding_length", 5376}, {"context_length", 262144}, {"attention.head_count", 32},
-              {"attention.key_length", 512}, {"attention.value_length", 512}, {"attention.key_length_swa", 256},
-              {"attention.value_length_swa", 256}, {"attention.sliding_window", 1024}});
+             {{"block_count", 60},
+              {"embedding_length", 5376},
+              {"context_length", 262144},
+              {"attention.head_count", 32},
+              {"attention.key_length", 512},
+              {"attention.value_length", 512},
+              {"attention.key_length_swa", 256},
+              {"attention.value_length_swa", 256},
+              {"attention.sliding_window", 1024}});
     std::vector<int64_t> kv;
     std::vector<bool> slides;
     for (int i = 0; i < 60; ++i) {
@@ -92,8 +148,9 @@ void describe_real(GgufWriter& w, const std::string& list) {
 
 TEST(GgufModel, RealFilesHaveThePublishedLayersAndParameters) {
   const std::map<std::string, const char*> published = {
-      {"Qwen3-4B", "Qwen/Qwen3-4B"},        {"Qwen3.5-27", "Qwen/Qwen3.5-27B"}, {"Qwen3.5-35", "Qwen/Qwen3.5-35B-A3B"},
-      {"DeepSeek", "deepseek-ai/DeepSeek-V3"}, {"GLM-4.5", "zai-org/GLM-4.5-Air"}, {"GLM-5.2", "zai-org/GLM-5.2"}};
+      {"Qwen3-4B", "Qwen/Qwen3-4B"},          {"Qwen3.5-27", "Qwen/Qwen3.5-27B"},
+      {"Qwen3.5-35", "Qwen/Qwen3.5-35B-A3B"}, {"DeepSeek", "deepseek-ai/DeepSeek-V3"},
+      {"GLM-4.5", "zai-org/GLM-4.5-Air"},     {"GLM-5.2", "zai-org/GLM-5.2"}};
   for (made::RealList& list : made::real_lists(VRAM_SOURCE_DIR)) {
     describe_real(list.writer, list.name);
     const Model m = read(list.writer);
@@ -142,8 +199,12 @@ TEST(GgufModel, GemmaFourSlidesAndSharesNothingElse) {
 GgufWriter small(const char* matrices = "F16") {
   GgufWriter w;
   describe(w, "llama",
-           {{"block_count", 2}, {"embedding_length", 64}, {"context_length", 512}, {"attention.head_count", 4},
-            {"attention.head_count_kv", 2}, {"feed_forward_length", 128}});
+           {{"block_count", 2},
+            {"embedding_length", 64},
+            {"context_length", 512},
+            {"attention.head_count", 4},
+            {"attention.head_count_kv", 2},
+            {"feed_forward_length", 128}});
   const auto add = [&](const std::string& name, const std::vector<int64_t>& ne, const char* type) {
     const Encoding& e = *gguf_encoding(type);
     w.tensor(name, ne, type, encoded_bytes(e, ne.size() > 1 ? ne[1] : 1, ne[0]));
@@ -202,8 +263,8 @@ TEST(GgufModel, RefusesWhatIsNoModelOrContradictsItself) {
     w.take_metadata(with_numbers);
     return refusal(w);
   };
-  const Numbers good = {{"block_count", 2}, {"embedding_length", 64}, {"attention.head_count", 4},
-                        {"attention.head_count_kv", 2}};
+  const Numbers good = {
+      {"block_count", 2}, {"embedding_length", 64}, {"attention.head_count", 4}, {"attention.head_count_kv", 2}};
   const auto but = [&](const char* key, int64_t value) {
     Numbers n = good;
     for (auto& [k, v] : n) {
@@ -252,8 +313,8 @@ TEST(GgufModel, ListsMayBeOnePerBlock) {
 TEST(GgufModel, UnknownArchitecturesAreReadFromTheirTensors) {
   GgufWriter w = small();
   GgufWriter meta;
-  describe(meta, "future", {{"block_count", 2}, {"embedding_length", 64}, {"attention.head_count", 4},
-                            {"attention.head_count_kv", 2}});
+  describe(meta, "future",
+           {{"block_count", 2}, {"embedding_length", 64}, {"attention.head_count", 4}, {"attention.head_count_kv", 2}});
   w.take_metadata(meta);
   const Model m = read(w);
   EXPECT_FALSE(m.family_known);
@@ -363,20 +424,21 @@ TEST(Weights, DifferencesAreTold) {
                 n = "language_model." + n;
                 return true;
               }).empty());
-  const auto missing = told(config, [&](std::string& n, std::string&, std::vector<int64_t>&) {
-    return !ends(n, "mlp.up_proj.weight");
-  });
+  const auto missing =
+      told(config, [&](std::string& n, std::string&, std::vector<int64_t>&) { return !ends(n, "mlp.up_proj.weight"); });
   ASSERT_EQ(missing.size(), 2u);
-  EXPECT_EQ(missing[0], "the weights lack 32 of the tensors of the config (3.50 GiB), such as "
-                        "model.layers.0.mlp.up_proj.weight");
+  EXPECT_EQ(missing[0],
+            "the weights lack 32 of the tensors of the config (3.50 GiB), such as "
+            "model.layers.0.mlp.up_proj.weight");
   EXPECT_EQ(missing[1], "the weights hold 6,151,213,056 parameters, the config describes 8,030,261,248");
   const auto extra = told(config, [&](std::string& n, std::string&, std::vector<int64_t>&) {
     if (ends(n, "mlp.up_proj.weight")) n = fill(n, "up_proj", 7);
     return true;
   });
   ASSERT_EQ(extra.size(), 2u);
-  EXPECT_EQ(extra[1], "the weights hold 32 tensors (3.50 GiB) that the config does not tell of, such as "
-                      "model.layers.0.mlp.7.weight: counted");
+  EXPECT_EQ(extra[1],
+            "the weights hold 32 tensors (3.50 GiB) that the config does not tell of, such as "
+            "model.layers.0.mlp.7.weight: counted");
   const auto dtype = told(config, [&](std::string& n, std::string& d, std::vector<int64_t>&) {
     if (ends(n, "norm.weight")) d = "F32";
     return true;
@@ -389,8 +451,9 @@ TEST(Weights, DifferencesAreTold) {
     return true;
   });
   ASSERT_EQ(shape.size(), 2u);
-  EXPECT_EQ(shape[0], "1 tensors have another shape than by the config, such as lm_head.weight: 128320 x 4096, not "
-                      "128256 x 4096");
+  EXPECT_EQ(shape[0],
+            "1 tensors have another shape than by the config, such as lm_head.weight: 128320 x 4096, not "
+            "128256 x 4096");
   const auto index = told(config, {}, 5);
   ASSERT_EQ(index.size(), 1u);
   EXPECT_EQ(index[0], "the index claims 5 B, the tensors take 16,060,522,496 B");
@@ -419,14 +482,15 @@ TEST(Weights, PackedMatricesKeepTheirLogicalShape) {
   Document document = Catalogue::builtin().config(*Catalogue::builtin().find("meta-llama/Llama-3.1-8B"));
   document.set("quantization_config", quantization);
   const Model config = model_from_config(document, "config.json", "m");
-  const Model m = model_with_weights(config, files_of(config, [](std::string& n, std::string& d, std::vector<int64_t>& s) {
-    if (d == "I4") {  // eight numbers a word, packed along the input
-      d = "I32";
-      n = n.substr(0, n.size() - 6) + "qweight";
-      s = {s[1] / 8, s[0]};
-    }
-    return true;
-  }));
+  const Model m =
+      model_with_weights(config, files_of(config, [](std::string& n, std::string& d, std::vector<int64_t>& s) {
+                           if (d == "I4") {  // eight numbers a word, packed along the input
+                             d = "I32";
+                             n = n.substr(0, n.size() - 6) + "qweight";
+                             s = {s[1] / 8, s[0]};
+                           }
+                           return true;
+                         }));
   EXPECT_EQ(m.assumptions, config.assumptions);
   EXPECT_EQ(m.counts.parameters, 8'030'261'248);
   EXPECT_EQ(m.counts.stored_bytes, config.counts.stored_bytes);
