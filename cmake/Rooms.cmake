@@ -12,6 +12,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # gcc 12 reports false dangling and overread cases inside the standard library at -O2.
   target_compile_options(vram_options INTERFACE -Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overread
                                                 -Wno-stringop-overflow -Wno-array-bounds -Wno-missing-field-initializers)
+  # Link-time optimisation compiles once more at the link and warns there, too.
+  target_link_options(vram_options INTERFACE -Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overread
+                                             -Wno-stringop-overflow -Wno-array-bounds)
 else()
   target_compile_options(vram_options INTERFACE -Wno-missing-field-initializers -Wno-missing-braces)
   # lld links the sanitized test binaries in a fraction of the time that GNU ld takes.
